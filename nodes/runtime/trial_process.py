@@ -152,12 +152,14 @@ def _wait(pid: int, reading: int, note: Note, limits: TrialLimits, alive: Callab
     child, watched, killed = _process(pid), [reading], ""
     count, spent_s, before_s, queued_before_s = note.count, 0.0, time.monotonic(), queued_s(pid)
     while True:
-        if select.select(watched, [], [], LOOK_S)[0]:
+        # The pipe is read after it is known that the child has ended: its last word is there then, if it gave one.
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if select.select(watched, [], [], 0 if ended else LOOK_S)[0]:
             if os.read(reading, len(OVER)) == OVER:
-                os.waitpid(pid, 0)
+                if not ended:
+                    os.waitpid(pid, 0)
                 return None
             watched = []  # closed, perhaps by the function
-        ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return killed or _how(os.waitstatus_to_exitcode(status))
         alive()

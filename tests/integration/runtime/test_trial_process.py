@@ -104,3 +104,19 @@ def test_the_newest_note_counts_whatever_its_length() -> None:
         count = note.count
         note.write(text)
         assert note.read() == text[:1_016] and note.count != count
+
+
+def test_child_that_ends_between_two_looks_of_its_parent_has_come_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says its last word and ends after the parent has found nothing in the pipe, however quick."""
+    ended, (gate, opens) = os.waitpid, os.pipe()
+
+    def late(pid: int, options: int) -> tuple[int, int]:
+        if options == os.WNOHANG:
+            os.write(opens, b"x")
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return ended(pid, options)
+
+    monkeypatch.setattr(os, "waitpid", late)
+    assert tried(lambda: os.read(gate, 1)) is None
+    os.close(gate)
+    os.close(opens)
