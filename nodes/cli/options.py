@@ -1,4 +1,4 @@
-"""GlobalOptions that every command shares, and what they lead to: the settings and the logging of this process.
+"""Options that every command shares, and what they lead to: the settings and the logging of this process.
 
 A command on a log is ``@with_log_options def command(given: GivenOptions, ...)`` and starts with ``given.settings()``.
 Any other takes ``ctx: typer.Context`` and ``config``, ``define``, ``log_level`` of the types below, and starts with
