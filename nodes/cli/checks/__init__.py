@@ -1,1 +1,1 @@
-"""What `holon doctor` checks: the machine, the broker, and the way in which a topic is read."""
+"""Checks of `holon doctor`: the machine, the broker, and the way in which a topic is read."""
