@@ -19,8 +19,8 @@ MODULE: Final = "nodes.cli.child_node"
 class JobNode(msgspec.Struct, frozen=True, kw_only=True, tag="job", tag_field="kind", forbid_unknown_fields=True):
     """A node of a streaming job.
 
-    ``job``: ``MODULE:JOB``; ``number``: for people; ``until``: by partition, the end of the input that the fleet is about
-    to declare, () if it declares none; ``parent``: a process id.
+    ``job``: ``MODULE:JOB``; ``number``: for people; ``until``: by partition, the end of the input that the fleet is
+    about to declare, () if it declares none; ``parent``: a process id.
     """
 
     job: str
