@@ -88,9 +88,9 @@ benches: ## list the benchmarks, what each measures, and its options
 	@$(foreach name,$(BENCHES),printf '%-26s %s\n' '$(name)' "$$(sed -n '1s/^"""//p' deploy/bench/$(name).py 2>/dev/null || \
 		echo 'engines side by side ($(if $(filter ordinary,$(name)),holon bench,holon nexmark bench))')"; printf '%26s   %s\n' '' '$(OPTIONS_$(name))';)
 
-nightly: setup ## all of it, with the nightly tests, far more examples and 100,000 simulated seeds
+nightly: setup ## all of it, with the nightly tests, far more examples and 100,000 simulated seeds (ONLY=formats: that part)
 	$(call say,'6 hours')
-	$(BIN)/python deploy/parts.py --nightly --keep-going --seeds $(NIGHT_SEEDS)
+	$(BIN)/python deploy/parts.py --nightly --keep-going --seeds $(NIGHT_SEEDS) $(foreach part,$(ONLY),--only $(part))
 
 lock: ## regenerate requirements.lock (UPGRADE=--upgrade takes the newest versions)
 	@PYTHON='$(PYTHON)' bash deploy/lock.sh $(UPGRADE)

@@ -21,6 +21,8 @@ MUTANT_SHARE = 4
 """One of so many mutants is planted in a run; the night plants all of them."""
 WORKERS = {"integration": 3}
 """More than there are cores where tests wait for processes and brokers most of the time; two elsewhere."""
+ALONE = {"formats": "unit/holon/formats"}
+"""Folders inside of a part that can be run alone, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,11 @@ def main() -> int:
     if missing:
         print(f"no part runs the tests in {', '.join(missing)}; add one to {Path(__file__).name}")
         return 1
-    names = [part.name for part in known]
+    alone = [SuitePart(name, _pytest(folder, arguments.nightly, 2)) for name, folder in ALONE.items()]
+    names = [part.name for part in [*known, *alone]]
     if set(arguments.only) - set(names):
         parser.error(f"parts are {', '.join(names)}")
-    chosen = [part for part in known if not arguments.only or part.name in arguments.only]
+    chosen = [part for part in [*known, *alone] if part.name in arguments.only] if arguments.only else known
     if arguments.list:
         print("\n".join(f"{part.name:<8} {' '.join(part.command)}" for part in chosen))
         return 0
