@@ -92,3 +92,15 @@ def test_decimals_of_any_size_are_added_exactly(text: str) -> None:
         single.check(each)
         single.insert(each)
     assert encode(many) == encode(single)
+
+
+@pytest.mark.parametrize("exponents", [[-19], [-19, -1], [-30]])
+def test_numbers_with_more_digits_than_an_int64_has_are_added_one_by_one(exponents: list[int]) -> None:
+    column = decimals([1] * len(exponents), exponents)
+    many, single = MapOf(Sum()), MapOf(Sum())
+    for found in (many, single):
+        found.insert_many((KEYS, cents()))
+    many.insert_many((KEYS[: len(exponents)], column))
+    for key, amount in zip(KEYS, column, strict=False):
+        single.insert((key, amount))
+    assert encode(many) == encode(single) and repr(many.value) == repr(single.value)

@@ -51,6 +51,8 @@ def _aligned(mantissas: Ints, exponents: Ints) -> tuple[Ints, int] | None:
     """Columns of ``mantissa * 10**exponent`` with one exponent."""
     low, high = int(exponents.min()), int(exponents.max())
     digits = max(0, -low)
+    if digits > MOST_DIGITS:
+        return None
     if low == high == -digits:
         return mantissas, digits
     if digits + high > MOST_DIGITS or magnitude(mantissas) * 10 ** (digits + high) > _INT64_MAX:
