@@ -18,9 +18,8 @@ from wcrdt.lattices.columns import Groups, Indices, Ints, take
 from wcrdt.lattices.extremes import Max, Min
 from wcrdt.lattices.keyed.extremes import ExtremeLeaf
 from wcrdt.lattices.keyed.keys import Keys, Unfit, ascend, check_all_texts, key_columns, keys_from_wire
-from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, numbers_of_column
+from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, entries_of, numbers_of_column, two_columns
 from wcrdt.lattices.keyed.packing import narrow, widened
-from wcrdt.lattices.keyed.spans import KeySpans
 from wcrdt.lattices.max_by import MaxBy
 
 _TIED, _BETTER = 1, 2
@@ -66,19 +65,13 @@ class ArgumentLeaf(Leaf):
     # --- growing --------------------------------------------------------------------------------------------------
 
     def fold(self, column: Any, groups: Groups) -> Folded:
-        if not isinstance(column, tuple):
-            rows = column.tolist() if hasattr(column, "tolist") else list(column)
-            if set(map(type, rows)) != {tuple} or set(map(len, rows)) != {2}:
-                raise Unfit
-            column = tuple(map(list, zip(*rows, strict=True)))
-        if len(column) != 2:
-            raise Unfit
-        numbers = numbers_of_column(column[0])
+        given, payloads = two_columns(column)
+        numbers = numbers_of_column(given)
         best = self._best.fold(numbers, groups)
         sizes = groups.sizes()
         hits = np.flatnonzero(groups.arranged(numbers) == np.repeat(best, sizes))
         owners = np.repeat(np.arange(len(sizes)), sizes)[hits]
-        return Folded(best, self._ordered(owners, _payloads_at(column[1], groups, hits)))
+        return Folded(best, self._ordered(owners, _payloads_at(payloads, groups, hits)))
 
     def _ordered(self, owners: Ints, keys: Keys) -> Payloads:
         return self._joined(Payloads(owners[:0], keys.take(np.empty(0, np.intp))), Payloads(owners, keys))[0]
@@ -144,12 +137,8 @@ class ArgumentLeaf(Leaf):
     def _at(self, rows: Indices) -> Payloads:
         """The payloads of these rows, which own them by their place."""
         payloads = self._known()
-        places = np.full(max(int(payloads.owners[-1]), int(rows.max(initial=0))) + 1, -1)
-        places[rows] = np.arange(len(rows))
-        owners = places[payloads.owners]
-        found = np.flatnonzero(owners >= 0)
-        order = found[np.argsort(owners[found], kind="stable")]
-        return Payloads(owners[order], payloads.keys.take(order))
+        order, owners = entries_of(payloads.owners, rows)
+        return Payloads(owners, payloads.keys.take(order))
 
     def own(self, rows: Indices, actor: int) -> Self:
         return self._of(self._best.own(rows, actor), self._at(rows) if len(rows) else None)
@@ -221,11 +210,7 @@ class ArgumentLeaf(Leaf):
     def size_bytes(self) -> int:
         if self._payloads is None:
             return 0
-        parts = sum(
-            part.buffer.nbytes + 2 * part.starts.nbytes if isinstance(part, KeySpans) else part.nbytes
-            for part in self._payloads.keys.parts
-        )
-        return self._best.size_bytes + self._payloads.owners.nbytes + parts
+        return self._best.size_bytes + self._payloads.owners.nbytes + self._payloads.keys.size_bytes
 
 
 def _payloads_at(column: Any, groups: Groups, hits: Indices) -> Keys:

@@ -42,6 +42,14 @@ class Keys(NamedTuple):
         part = self.parts[0]
         return part.rows if isinstance(part, KeySpans) else len(part)
 
+    @property
+    def size_bytes(self) -> int:
+        """Memory of its arrays."""
+        return sum(
+            part.buffer.nbytes + 2 * part.starts.nbytes if isinstance(part, KeySpans) else part.nbytes
+            for part in self.parts
+        )
+
     def take(self, rows: Indices) -> Keys:
         return Keys(self.form, [part.take(rows) if isinstance(part, KeySpans) else part[rows] for part in self.parts])
 

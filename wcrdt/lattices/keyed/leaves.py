@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcrdt.lattice import Lattice, type_of_wire
-from wcrdt.lattices.columns import Groups, Indices, int_column
+from wcrdt.lattices.columns import Groups, Indices, Ints, int_column
 from wcrdt.lattices.keyed.keys import Unfit
 
 Mask = NDArray[np.bool_]
@@ -128,3 +128,28 @@ def numbers_of_column(column: Any) -> NDArray[Any]:
     if kinds != {float}:
         raise Unfit
     return np.array(rows, np.float64)
+
+
+def two_columns(column: Any) -> tuple[Any, Any]:
+    """A column of pairs as two columns. Raises ``Unfit`` for any other."""
+    if not isinstance(column, tuple):
+        rows = column.tolist() if hasattr(column, "tolist") else list(column)
+        if set(map(type, rows)) != {tuple} or set(map(len, rows)) != {2}:
+            raise Unfit
+        column = tuple(map(list, zip(*rows, strict=True)))
+    if len(column) != 2:
+        raise Unfit
+    return column
+
+
+def entries_of(owners: Ints, rows: Indices) -> tuple[Indices, Ints]:
+    """The entries that belong to these rows, in the order of rows; and of each the place of its row among them.
+
+    ``owners``: the row of each entry, ascending; there is one at least.
+    """
+    places = np.full(max(int(owners[-1]), int(rows.max(initial=0))) + 1, -1)
+    places[rows] = np.arange(len(rows))
+    place_of = places[owners]
+    found = np.flatnonzero(place_of >= 0)
+    order = found[np.argsort(place_of[found], kind="stable")]
+    return order, place_of[order]

@@ -18,10 +18,9 @@ from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints
 from wcrdt.lattices.keyed.int_index import with_room
 from wcrdt.lattices.keyed.keys import Keys, Unfit, ascend, check_all_texts, key_columns, keys_from_wire
-from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, numbers_of_column
+from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, entries_of, numbers_of_column, two_columns
 from wcrdt.lattices.keyed.members import owners_from_wire
 from wcrdt.lattices.keyed.packing import narrow, widened
-from wcrdt.lattices.keyed.spans import KeySpans
 from wcrdt.lattices.topk import TopK
 
 _INTS, _FLOATS = "i", "f"
@@ -77,19 +76,13 @@ class RankingLeaf(Leaf):
     # --- growing --------------------------------------------------------------------------------------------------
 
     def fold(self, column: Any, groups: Groups) -> Pairs:
-        if not isinstance(column, tuple):
-            rows = column.tolist() if hasattr(column, "tolist") else list(column)
-            if set(map(type, rows)) != {tuple} or set(map(len, rows)) != {2}:
-                raise Unfit
-            column = tuple(map(list, zip(*rows, strict=True)))
-        if len(column) != 2:
-            raise Unfit
-        scores = numbers_of_column(column[0])
+        given, members = two_columns(column)
+        scores = numbers_of_column(given)
         if scores.dtype.kind == "f":
             if np.isnan(scores).any():
                 raise Unfit
             scores = scores + 0.0  # minus zero is zero
-        items = key_columns(column[1])
+        items = key_columns(members)
         if items is None:
             raise Unfit
         check_all_texts(items)
@@ -177,12 +170,8 @@ class RankingLeaf(Leaf):
         pairs = self._pairs
         if pairs is None:
             return None
-        places = np.full(max(int(pairs.owners[-1]), int(rows.max(initial=0))) + 1, -1)
-        places[rows] = np.arange(len(rows))
-        owners = places[pairs.owners]
-        found = np.flatnonzero(owners >= 0)
-        order = found[np.argsort(owners[found], kind="stable")]
-        return Pairs(owners[order], pairs.scores[order], pairs.items.take(order)) if len(order) else None
+        order, owners = entries_of(pairs.owners, rows)
+        return Pairs(owners, pairs.scores[order], pairs.items.take(order)) if len(order) else None
 
     def own(self, rows: Indices, actor: int) -> Self:
         return self._of(self._at(rows))
@@ -263,12 +252,8 @@ class RankingLeaf(Leaf):
     def size_bytes(self) -> int:
         if self._pairs is None:
             return 0
-        items = sum(
-            part.buffer.nbytes + 2 * part.starts.nbytes if isinstance(part, KeySpans) else part.nbytes
-            for part in self._pairs.items.parts
-        )
         floors = 0 if self._floors is None else self._floors.nbytes
-        return self._pairs.owners.nbytes + self._pairs.scores.nbytes + items + floors
+        return self._pairs.owners.nbytes + self._pairs.scores.nbytes + self._pairs.items.size_bytes + floors
 
 
 def scores_from_wire(kind: Any, data: Any) -> NDArray[Any]:
