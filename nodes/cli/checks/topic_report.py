@@ -82,13 +82,13 @@ def _look_at_kafka(address: LogAddress, report: TopicReport, ends: dict[int, int
     from nodes.log.kafka.direct.fetched.last_batches import last_batches
 
     assert address.bootstrap is not None
-    why = client_config.not_read_directly(address.kafka)
+    why = by_property = client_config.not_read_directly(address.kafka)
     if why is None and not report.compiled:
         why = "the compiled loops are missing"
     report.security = _security(address.kafka)
     config: dict[str, Any] = {**address.kafka, "bootstrap.servers": address.bootstrap}
-    undialled = client_config.undialled(address.kafka)
-    found = Lost(f"log.kafka.{undialled}") if undialled else last_batches(config, address.prefix + report.topic, ends)
+    wrong = client_config.unsupported_security(address.kafka)
+    found = Lost(f"log.kafka.{wrong}") if wrong else last_batches(config, address.prefix + report.topic, ends)
     if isinstance(found, Lost):
         why = why or f"Holon's own connection fails: {found.why}"
     else:
@@ -97,7 +97,7 @@ def _look_at_kafka(address: LogAddress, report: TopicReport, ends: dict[int, int
             why = f"{', '.join(report.compression)} is unpacked by cramjam, which is missing"
             report.advice.append(f"to read compressed batches directly: {INSTALL_FAST}")
     report.way, report.why = "direct" if why is None else "confluent-kafka", why
-    if undialled is not None or (why or "").startswith(("log.kafka.", "Holon's own connections do not know")):
+    if by_property is not None:
         report.advice.append("leave that property out, and the topic is read directly, for half the processor time")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from nodes.log.kafka.direct.security import KNOWN as SECURITY
-from nodes.log.kafka.direct.security import undialled
+from nodes.log.kafka.direct.security import unsupported_security
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def not_read_directly(properties: Mapping[str, str]) -> str | None:
     if properties.get(READER, IMPLEMENTATIONS[0]) != IMPLEMENTATIONS[0]:
         return f"log.kafka.{READER} is {properties[READER]}"
     unknown = [name for name in properties if not (name in _KNOWN or name in SECURITY or name.startswith(_HARMLESS))]
-    wrong = undialled(properties) or (unknown[0] if unknown else None)
+    wrong = unsupported_security(properties) or (unknown[0] if unknown else None)
     return None if wrong is None else f"Holon's own connections do not know log.kafka.{wrong}"
 
 

@@ -31,7 +31,8 @@ from nodes.log.kafka.direct.connection import (
     Wire,
     text,
 )
-from nodes.log.kafka.direct.fetched.aborted_transactions import Checksum, runs
+from nodes.log.kafka.direct.fetched.aborted_transactions import Checksum, batch_runs
+from nodes.log.kafka.direct.fetched.batch_format import ABORTED, PARTITION
 from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, inflated
 
 VERSION = 11
@@ -51,8 +52,6 @@ _READ_COMMITTED = 1
 _BATCH = struct.Struct(">qi")  # a batch begins with its first offset and how many bytes follow
 _NAME = int.from_bytes(HEADER.encode(), "little")
 assert len(HEADER) == 5, "the compiled walk looks for a name of five bytes"
-_PARTITION = struct.Struct(">ihqqqi")
-_ABORTED_BYTES = 16
 _NOT_READ = {
     table.OTHER_MAGIC: "a batch of a format before Kafka 0.11",
     table.DAMAGED: "a batch whose checksum is wrong",
@@ -210,11 +209,11 @@ class Fetcher:
         for _ in range(cursor.count()):
             topic = cursor.text()
             for _ in range(cursor.count()):
-                head = cursor.take(_PARTITION.size)
+                head = cursor.take(PARTITION.size)
                 if cursor.broken:
                     return Lost("an answer that breaks off")
-                partition, error, _, _, _, aborted = _PARTITION.unpack(head)
-                gone = cursor.take(_ABORTED_BYTES * max(aborted, 0))
+                partition, error, _, _, _, aborted = PARTITION.unpack(head)
+                gone = cursor.take(ABORTED.size * max(aborted, 0))
                 cursor.number(4)
                 size = max(cursor.number(4), 0)
                 at = cursor.at
@@ -232,7 +231,7 @@ class Fetcher:
         elif not len(aborted):
             yield from self._batches(place, at, end)
         else:
-            for run in runs(self._buffer.data, at, end, aborted, self._checksum()):
+            for run in batch_runs(self._buffer.data, at, end, aborted, self._checksum()):
                 if not run.aborted:
                     yield from self._batches(place, run.at, run.end)
                 elif run.next_offset > place.offset:

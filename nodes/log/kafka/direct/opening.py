@@ -19,7 +19,7 @@ from nodes.log.kafka.direct.leaders import Found, Wanted
 from nodes.log.kafka.direct.produce_requests import WANTED, request_producer_id
 from nodes.log.kafka.direct.record_batch import Producer
 from nodes.log.kafka.direct.security import KNOWN as SECURITY
-from nodes.log.kafka.direct.security import Dialer, undialled
+from nodes.log.kafka.direct.security import Dialer, unsupported_security
 from nodes.log.kafka.retry_policy import Remedy, remedy
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def unknown_property(config: Mapping[str, Any]) -> str | None:
     for key, value in config.items():
         if not (key in _KNOWN or key in SECURITY or str(value).lower() in _VALUES.get(key, ())):
             return key
-    return undialled(config)
+    return unsupported_security(config)
 
 
 @dataclass(frozen=True, slots=True)

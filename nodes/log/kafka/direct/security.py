@@ -1,6 +1,6 @@
 """How a direct connection is made: in plain text or by TLS, with or without a user.
 
-Other ways (Kerberos, engines, cipher lists) are left to confluent-kafka: ``undialled`` says so.
+Other ways (Kerberos, engines, cipher lists) are left to confluent-kafka: ``unsupported_security`` says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KNOWN = frozenset(
 _FAMILIES = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.", "enable.sasl.")
 
 
-def undialled(properties: Mapping[str, Any]) -> str | None:
+def unsupported_security(properties: Mapping[str, Any]) -> str | None:
     """The property of security with which no connection can be made here; None: one can. Others are not looked at."""
     for name in properties:
         if name.startswith(_FAMILIES) and name not in KNOWN:

@@ -8,14 +8,13 @@ import threading
 import numpy as np
 
 from nodes.log.kafka.direct.fetched.aborted_transactions import Checksum
+from nodes.log.kafka.direct.fetched.batch_format import BEFORE_LENGTH, CODEC, MAGIC, SUMMED_FROM
 from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
 
-_CODEC, _MAGIC = 7, 2
 _LENGTH, _FLAGS = struct.Struct(">i"), struct.Struct(">h")
 _HEAD = struct.Struct(">iiBIh")
 """Bytes that follow, the leader's epoch, magic, checksum, flags."""
-_LENGTH_AT, _FLAGS_AT = 8, 21
-_BEFORE_LENGTH = 12
+_LENGTH_AT = 8
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEAD_BYTES = 16
 INFLATED_BYTES = 64 << 20
@@ -46,18 +45,18 @@ def inflated(data: memoryview, at: int, end: int, checksum: Checksum) -> tuple[i
     }
     while end - at >= HEAD_BYTES and filled < TOGETHER_BYTES:
         length, _, magic, crc, flags = _HEAD.unpack_from(data, at + _LENGTH_AT)
-        behind, codec = at + _BEFORE_LENGTH + length, codecs.get(flags & _CODEC)
-        if magic != _MAGIC or codec is None or not at + HEAD_BYTES <= behind <= end:
+        behind, codec = at + BEFORE_LENGTH + length, codecs.get(flags & CODEC)
+        if magic != MAGIC or codec is None or not at + HEAD_BYTES <= behind <= end:
             break
-        if at > first and checksum(at + _FLAGS_AT, behind) != crc:
+        if at > first and checksum(at + SUMMED_FROM, behind) != crc:
             break
         try:
             size = codec(data[at + HEAD_BYTES : behind], room[filled + HEAD_BYTES :])
         except (cramjam.DecompressionError, struct.error):
             break  # also where it does not fit
         room[filled : filled + HEAD_BYTES] = data[at : at + HEAD_BYTES]
-        _LENGTH.pack_into(room, filled + _LENGTH_AT, HEAD_BYTES - _BEFORE_LENGTH + size)
-        _FLAGS.pack_into(room, filled + _FLAGS_AT, flags & ~_CODEC)
+        _LENGTH.pack_into(room, filled + _LENGTH_AT, HEAD_BYTES - BEFORE_LENGTH + size)
+        _FLAGS.pack_into(room, filled + SUMMED_FROM, flags & ~CODEC)
         at, filled = behind, filled + HEAD_BYTES + size
     return at, room[:filled]
 

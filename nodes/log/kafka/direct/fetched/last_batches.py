@@ -9,14 +9,20 @@ from typing import Any
 
 from nodes.log.kafka.direct.connection import FETCH, Cursor, Lost, Wire
 from nodes.log.kafka.direct.fetch_requests import VERSION, FetchPosition, fetch_request
+from nodes.log.kafka.direct.fetched.batch_format import (
+    ABORTED,
+    APPEND_TIME,
+    BATCH,
+    CODEC,
+    CONTROL,
+    MAGIC,
+    PARTITION,
+    TRANSACTIONAL,
+)
 from nodes.log.kafka.direct.leaders import CONNECT_S, Wanted, addresses, find
 from nodes.log.kafka.direct.security import Dialer
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-_BATCH = struct.Struct(">qiibIhiqqqhii")
-_PARTITION = struct.Struct(">ihqqqi")
-_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 7, 8, 16, 32
-_ABORTED_BYTES = 16
 _MOST_MARKERS = 20
 """So many ends of transactions behind the last records are passed over."""
 
@@ -88,18 +94,18 @@ def _head(cursor: Cursor) -> BatchHead | None:
     cursor.take(struct.calcsize(">ihii"))
     cursor.text()
     cursor.number(4)
-    head = cursor.take(_PARTITION.size)
+    head = cursor.take(PARTITION.size)
     if cursor.broken:
         return None
-    cursor.take(_ABORTED_BYTES * max(_PARTITION.unpack(head)[5], 0))
+    cursor.take(ABORTED.size * max(PARTITION.unpack(head)[5], 0))
     cursor.take(struct.calcsize(">ii"))
-    batch = cursor.take(_BATCH.size)
+    batch = cursor.take(BATCH.size)
     if cursor.broken:
         return None
-    first, size, _, magic, _, flags, *_ = _BATCH.unpack(batch)
-    if magic < 2:
+    first, size, _, magic, _, flags, *_ = BATCH.unpack(batch)
+    if magic < MAGIC:
         flags = 0  # these bytes are others there
-    codec = flags & _CODEC
+    codec = flags & CODEC
     name = CODECS[codec] if codec < len(CODECS) else f"codec {codec}"
-    kind = (bool(flags & _CONTROL), magic, name, bool(flags & _TRANSACTIONAL), bool(flags & _APPEND_TIME))
+    kind = (bool(flags & CONTROL), magic, name, bool(flags & TRANSACTIONAL), bool(flags & APPEND_TIME))
     return BatchHead(first, *kind, size)

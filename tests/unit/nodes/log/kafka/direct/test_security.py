@@ -12,7 +12,7 @@ import pytest
 
 from nodes.log.kafka.direct import security
 from nodes.log.kafka.direct.connection import Lost, Wire
-from nodes.log.kafka.direct.security import undialled
+from nodes.log.kafka.direct.security import unsupported_security
 
 USER, PASSWORD, SALT, ITERATIONS = "user", "pencil", base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="), 4096
 OAUTH = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
@@ -153,4 +153,4 @@ def test_an_answer_that_is_no_log_in_is_a_value_and_ends_no_search(first: bytes 
     ],
 )
 def test_what_is_not_known_here_is_left_to_confluent_kafka(properties: dict[str, str], known: bool) -> None:
-    assert (undialled(properties) is None) is known
+    assert (unsupported_security(properties) is None) is known
