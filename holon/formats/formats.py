@@ -5,6 +5,7 @@ A payload that cannot be decoded is a reason, never an exception.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -115,18 +116,16 @@ def decode_each(
     return events, np.array(rows, dtype=np.intp), bad
 
 
-class Json(Generic[E]):
-    """One JSON document a record, decoded into ``type`` and checked against it (msgspec rules, strict).
+class MarkedFormat(ABC, Generic[E]):
+    """A format of a type whose fields may be marked; those come from the record around the value.
 
-    ``Json(Bid)`` for a ``msgspec.Struct``, dataclass or TypedDict; ``Json(dict[str, Any])`` for anything. Fields of a
-    Struct that are marked (``RecordKey``, ``Header``, ``LogTime``, ``Tombstone``) come from the record around it.
+    ``payload_type``: what values are decoded to, which is the type where no field is marked.
     """
 
     def __init__(self, type: type[E] | Any) -> None:
         self.type = type
         self.record_fields: RecordFields[E] | None = RecordFields.of(type)
-        inner: Any = type if self.record_fields is None else self.record_fields.payload_type
-        self._decode = msgspec.json.Decoder(inner).decode
+        self.payload_type: Any = type if self.record_fields is None else self.record_fields.payload_type
 
     @property
     def header_names(self) -> tuple[str, ...] | None:
@@ -135,6 +134,31 @@ class Json(Generic[E]):
     def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
         if self.record_fields is not None:
             return self.decode_records(payloads, np.full(len(payloads), -1), None)
+        return self._decode_values(payloads)
+
+    @abstractmethod
+    def _decode_values(self, payloads: Sequence[bytes]) -> Decoded[E]:
+        """Values alone, without the marked fields."""
+
+    @abstractmethod
+    def decode_records(
+        self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
+    ) -> Decoded[E]:
+        """As ``RecordFormat`` has it."""
+
+
+class Json(MarkedFormat[E]):
+    """One JSON document a record, decoded into ``type`` and checked against it (msgspec rules, strict).
+
+    ``Json(Bid)`` for a ``msgspec.Struct``, dataclass or TypedDict; ``Json(dict[str, Any])`` for anything. Fields of a
+    Struct that are marked (``RecordKey``, ``Header``, ``LogTime``, ``Tombstone``) come from the record around it.
+    """
+
+    def __init__(self, type: type[E] | Any) -> None:
+        super().__init__(type)
+        self._decode = msgspec.json.Decoder(self.payload_type).decode
+
+    def _decode_values(self, payloads: Sequence[bytes]) -> Decoded[E]:
         events, rows, bad = decode_each(payloads, self._decode)
         return Decoded(rows, events=events, bad=bad)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -18,8 +18,7 @@ from holon.columnar.structs.plan import column_kinds, fields_of, plan
 from holon.columnar.structs.reader import StructReader, with_values
 from holon.errors import DeserializationError, JobError
 from holon.formats.batch import Column, take_columns
-from holon.formats.formats import Decoded, asked, decode_each
-from holon.formats.record_fields import RecordFields
+from holon.formats.formats import Decoded, MarkedFormat, asked, decode_each
 
 E = TypeVar("E")
 
@@ -28,7 +27,7 @@ FEW = 24
 _DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_}
 
 
-class JsonColumns(Generic[E]):
+class JsonColumns(MarkedFormat[E]):
     """One JSON document a record, decoded to columns: one for each field of the Struct ``type``.
 
     int, float and bool fields become numpy arrays (int64, float64, bool), str fields ``Texts``, a sequence of str;
@@ -42,9 +41,8 @@ class JsonColumns(Generic[E]):
     def __init__(self, type: type[E]) -> None:
         if not (isinstance(type, type_) and issubclass(type, msgspec.Struct)):
             raise JobError(f"JsonColumns needs a msgspec.Struct, got {type!r}")
-        self.type = type
-        self.record_fields: RecordFields[E] | None = RecordFields.of(type)
-        inner: Any = type if self.record_fields is None else self.record_fields.payload_type
+        super().__init__(type)
+        inner = self.payload_type
         if self.record_fields is not None and hasattr(type, "__post_init__"):
             raise JobError(
                 f"{type.__name__} checks itself (__post_init__): with marked fields, only Json({type.__name__})"
@@ -62,15 +60,6 @@ class JsonColumns(Generic[E]):
         if self._reader is None and self._plan is not None:
             self._reader = StructReader(loops, self._plan)
         return self._reader
-
-    @property
-    def header_names(self) -> tuple[str, ...] | None:
-        return None if self.record_fields is None else self.record_fields.header_names
-
-    def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
-        if self.record_fields is not None:
-            return self.decode_records(payloads, np.full(len(payloads), -1), None)
-        return self._decode_values(payloads)
 
     def decode_records(
         self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
