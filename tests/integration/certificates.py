@@ -25,9 +25,13 @@ def make_certificates(folder: Path) -> None:
     broker_key, broker = signed("127.0.0.1", (key, authority))
     (folder / "broker.pem").write_bytes(_key_pem(broker_key) + _pem(broker) + _pem(authority))
     for name, issuer in (("client", (key, authority)), ("stranger", signed("stranger"))):
-        own_key, own = signed(name, issuer)
-        (folder / f"{name}.pem").write_bytes(_pem(own))
-        (folder / f"{name}-key.pem").write_bytes(_key_pem(own_key))
+        write_signed(folder / f"{name}.pem", folder / f"{name}-key.pem", *signed(name, issuer))
+
+
+def write_signed(certificate: Path, key: Path, own_key: Any, own: x509.Certificate) -> None:
+    """Both as PEM files."""
+    certificate.write_bytes(_pem(own))
+    key.write_bytes(_key_pem(own_key))
 
 
 def signed(name: str, issuer: tuple[Any, x509.Certificate] | None = None) -> tuple[Any, x509.Certificate]:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from holon.columnar.payloads import BinaryColumn
 from nodes.log.kafka.direct.fetch_requests import VERSION
 from nodes.log.kafka.direct.produce_requests import WANTED
 from nodes.log.kafka.log import KafkaLog
+from tests.integration.certificates import signed, write_signed
 from tests.integration.fleet_support import run_command
 from tests.integration.kafka_broker import PASSWORD, USER, session_bootstrap, session_sasl
 from tests.integration.kafka_patience import connect_patiently, patient_log, until_refused
@@ -39,25 +34,8 @@ def stage(tmp_path: Path) -> Iterator[KafkaStage]:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Files of a certificate of 127.0.0.1 that nobody else has signed, and of its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "holon tests")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
     folder = tmp_path_factory.mktemp("tls")
-    (folder / "certificate.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    pem, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    (folder / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, pem, plain))
+    write_signed(folder / "certificate.pem", folder / "key.pem", *signed("holon tests"))
     return folder / "certificate.pem", folder / "key.pem"
 
 
