@@ -22,7 +22,7 @@ from nodes.local_kafka.broker import passing as passing_broker
 from nodes.log import EmbeddedLog, Log, LogAddress, LogError, MemoryLog, open_log
 from nodes.machine.code_check import JobMismatch
 from nodes.metrics.process_memory import private_bytes
-from nodes.python_process import child_environment, module_command
+from nodes.python_process import child_environment, deferred_interrupts, module_command
 from nodes.results.reader import OutputReader
 from nodes.runtime.log_opening import (
     drop_topics,
@@ -61,6 +61,7 @@ __all__ = [
     "child_environment",
     "console",
     "declare_end",
+    "deferred_interrupts",
     "drop_topics",
     "emit_json",
     "events_on_log",

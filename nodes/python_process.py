@@ -42,15 +42,32 @@ def deaf_children() -> Iterator[None]:
     They inherit what is blocked here meanwhile. A Ctrl-C within is raised afterwards: another thread may take
     the signal, and an interrupt between a child's start and its arguments would end that child with a traceback.
     """
+    with deferred_interrupts():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def deferred_interrupts() -> Iterator[None]:
+    """SIGINT and SIGTERM are handled at the end of the block, if this process handles them.
+
+    For a few lines that start a process and note it: between both an interrupt would leave a child that no one ends.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only there Python runs handlers
+        yield
+        return
     came: list[int] = []
-    is_main = threading.current_thread() is threading.main_thread()  # only there Python runs handlers
-    handler = signal.signal(signal.SIGINT, lambda number, frame: came.append(number)) if is_main else None
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda number, frame: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if is_main:
-            signal.signal(signal.SIGINT, handler)
-        if came:
-            signal.raise_signal(signal.SIGINT)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in dict.fromkeys(came):
+            signal.raise_signal(number)

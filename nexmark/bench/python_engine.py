@@ -14,7 +14,7 @@ from nexmark.bench.meter import EngineMeter, Measure
 from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, ComparisonPlan, Variant
 from nexmark.bench.python_home import PythonHome
 from nexmark.flink.cluster import free_port
-from nodes.api import RunFailed, Settings
+from nodes.api import RunFailed, Settings, deferred_interrupts
 
 LIMIT_S = 1800.0
 STOP_S = 30.0
@@ -93,10 +93,10 @@ def processes_run(
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{number}-{worker}.out" for worker in range(len(commands))]
     with ExitStack() as stack:
-        processes = [
-            stack.enter_context(_Process(command, path, variables))
-            for command, path in zip(commands, paths, strict=True)
-        ]
+        processes: list[_Process] = []
+        for command, path in zip(commands, paths, strict=True):
+            with deferred_interrupts():
+                processes.append(stack.enter_context(_Process(command, path, variables)))
         meter = EngineMeter(lambda: [process.pid for process in processes])
         meter.begin()
         try:

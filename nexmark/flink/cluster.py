@@ -12,6 +12,7 @@ from string import Template
 
 from nexmark.flink.home import FlinkHome
 from nexmark.flink.rest import Gateway, JobManager
+from nodes.api import deferred_interrupts
 from nodes.errors import RunFailed
 
 START_TIMEOUT_S = 300.0
@@ -74,8 +75,9 @@ class FlinkCluster:
         name = f"task-manager-{number}"
         java = [*java, f"-XX:+Use{self.collector}GC"]
         arguments = ["--configDir", str(self.folder), *settings, "-D", f"taskmanager.resource-id={name}"]
-        process = self._spawn(name, java, _TASK_MANAGER, arguments)
-        self.task_managers.append(process)
+        with deferred_interrupts():
+            process = self._spawn(name, java, _TASK_MANAGER, arguments)
+            self.task_managers.append(process)
         return process
 
     def ready(self, slots: int) -> bool:
@@ -103,12 +105,14 @@ class FlinkCluster:
             self._parameters[process] = self._resources(process)
         java, settings = self._parameters["JM"]
         arguments = ["--configDir", str(self.folder), *settings]
-        self._others.append(self._spawn("job-manager", java, _JOB_MANAGER, arguments))
+        with deferred_interrupts():
+            self._others.append(self._spawn("job-manager", java, _JOB_MANAGER, arguments))
         for _ in range(self.count):
             self.add_task_manager()
         place = "sql-gateway.endpoint.rest"
         arguments = [f"-D{place}.address=127.0.0.1", f"-D{place}.port={self._gateway_port}"]
-        self._others.append(self._spawn("gateway", ["-Xmx512m", "-XX:+UseSerialGC"], _GATEWAY, arguments))
+        with deferred_interrupts():
+            self._others.append(self._spawn("gateway", ["-Xmx512m", "-XX:+UseSerialGC"], _GATEWAY, arguments))
         self._wait(self.come_up, f"{self.cores} slots")
         self._wait(self.sql.answers, "the SQL gateway")
 

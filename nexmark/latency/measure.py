@@ -25,6 +25,7 @@ from nodes.api import (
     Settings,
     child_environment,
     declare_end,
+    deferred_interrupts,
     module_command,
     open_job,
     open_job_log,
@@ -107,9 +108,14 @@ class ProducerProcess:
 
     def __enter__(self) -> ProducerProcess:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(  # a group of its own: Ctrl-C is the parent's, which ends it
-            self._command, env=self._environment, stdin=pipe, stdout=pipe, text=True, process_group=0
-        )
+        try:
+            with deferred_interrupts():
+                self.process = subprocess.Popen(  # a group of its own: Ctrl-C is the parent's, which ends it
+                    self._command, env=self._environment, stdin=pipe, stdout=pipe, text=True, process_group=0
+                )
+        except KeyboardInterrupt:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:

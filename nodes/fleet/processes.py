@@ -18,11 +18,12 @@ from typing import IO
 
 from nodes.errors import RunFailed
 from nodes.metrics.process_memory import private_bytes
-from nodes.python_process import child_environment
+from nodes.python_process import child_environment, deferred_interrupts
 from nodes.runtime.child_node import JobNode, child_command
 from nodes.settings.settings import Settings
 
 STOP_TIMEOUT_S = 30.0
+FAILED_STOP_TIMEOUT_S = 5.0
 LINES_S = 5.0
 """As long is waited for the last lines of a node that has ended: a process that it left behind may never end them."""
 
@@ -98,21 +99,22 @@ class Fleet:
         if number in self.crashpoints:
             environment["CRASHPOINT"] = self.crashpoints.pop(number)
         captured = self.lines is not None
-        process = subprocess.Popen(
-            child_command(asked),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if captured else sys.stderr.fileno(),
-            stderr=subprocess.STDOUT if captured else None,
-            process_group=0,
-        )
-        member = FleetProcess(number, process)
+        with deferred_interrupts():
+            process = subprocess.Popen(
+                child_command(asked),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if captured else sys.stderr.fileno(),
+                stderr=subprocess.STDOUT if captured else None,
+                process_group=0,
+            )
+            member = FleetProcess(number, process)
+            self.members.append(member)
         if self.lines is not None:
             assert process.stdout is not None
             arguments = (process.stdout, number, self.lines)
             member.reader = threading.Thread(target=_pump, args=arguments, name=f"holon-lines-{number}", daemon=True)
             member.reader.start()
-        self.members.append(member)
         return member
 
     def kill(self, number: int) -> bool:
@@ -182,11 +184,15 @@ class Fleet:
                 member.process.wait()
 
     def __enter__(self) -> Fleet:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.stop(timeout_s=FAILED_STOP_TIMEOUT_S)
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.stop(timeout_s=STOP_TIMEOUT_S if exc[0] is None else 5.0)
+        self.stop(timeout_s=STOP_TIMEOUT_S if exc[0] is None else FAILED_STOP_TIMEOUT_S)
 
 
 def wait_for(fleet: Fleet, done: Callable[[], bool], tick: Callable[[], None], *, interval_s: float = 0.02) -> None:

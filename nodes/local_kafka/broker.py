@@ -149,9 +149,8 @@ def passing(
     folder: Path, *, brokers: int = 1, heap_mb: int | None = None, properties: Mapping[str, str] | None = None
 ) -> Iterator[Broker]:
     """Brokers for as long as it is entered; their folder goes with them. Raises as ``up``."""
-    broker = up(folder, brokers=brokers, heap_mb=heap_mb, properties=properties)
     try:
-        yield broker
+        yield up(folder, brokers=brokers, heap_mb=heap_mb, properties=properties)
     finally:
         down(folder, delete=True)
 

@@ -18,6 +18,7 @@ import psutil
 from nodes.errors import RunFailed
 from nodes.local_kafka.jars import KAFKA_VERSION
 from nodes.local_kafka.server_config import HOST, command_line
+from nodes.python_process import deferred_interrupts
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
@@ -76,13 +77,13 @@ def last_state(folder: Path) -> BrokerState | None:
 def launch(java: str, jars: Path, folder: Path, port: int, heap_mb: int) -> tuple[BrokerState, subprocess.Popen[bytes]]:
     """Start the process of a folder with data and ``server.properties``; returns before it answers."""
     command = command_line(java, jars, folder, heap_mb)
-    with open(folder / "broker.log", "wb") as log:
+    with open(folder / "broker.log", "wb") as log, deferred_interrupts():
         # A session of its own: a Ctrl-C at the terminal is not for the broker.
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
-    state = BrokerState(process.pid, psutil.Process(process.pid).create_time(), port, KAFKA_VERSION)
-    replace_state(folder / "broker.json", state)
+        state = BrokerState(process.pid, psutil.Process(process.pid).create_time(), port, KAFKA_VERSION)
+        replace_state(folder / "broker.json", state)
     return state, process
 
 

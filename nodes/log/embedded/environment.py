@@ -236,12 +236,12 @@ class Environment:
 
     def _check_size(self) -> None:
         """The file never becomes smaller; a look behind the end of one that was cut off would kill the process."""
+        # Read before the file is asked: while fstat runs, another thread may see a larger file, and note its size.
+        known = self._size
         size = os.fstat(self._data).st_size
-        if size < self._size:
-            raise damaged(
-                self.path / "data.mdb", self.where, f"it was cut off from {self._size} to {size} bytes in use"
-            )
-        self._size = size
+        if size < known:
+            raise damaged(self.path / "data.mdb", self.where, f"it was cut off from {known} to {size} bytes in use")
+        self._size = max(size, self._size)
 
     def _open(self, sync_commits: bool, recorded: int) -> lmdb.Environment:
         data = self.path / "data.mdb"

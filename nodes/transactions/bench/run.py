@@ -16,7 +16,7 @@ import psutil
 
 from nodes.errors import RunFailed
 from nodes.log import Log
-from nodes.python_process import child_environment, module_command
+from nodes.python_process import child_environment, deferred_interrupts, module_command
 from nodes.transactions.bench.figures import Replied, counts, log_latencies_ms, spread
 from nodes.transactions.bench.saved_state import newest_checkpoints, wait_for_checkpoints
 from nodes.transactions.clients.client import BadReply, TransactionClient
@@ -192,10 +192,11 @@ def _nodes(plan: BenchPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
     command = module_command("nodes.cli", "txn", "node", plan.workload.reference)
     # The figures are of the whole log.
     command += ["--sequencers", str(plan.sequencers), *plan.options, "-D", "node.truncate_internal_topics=false"]
-    processes = [
-        subprocess.Popen([*command, "--number", str(number)], env=child_environment()) for number in range(plan.nodes)
-    ]
+    processes: list[subprocess.Popen[bytes]] = []
     try:
+        for number in range(plan.nodes):
+            with deferred_interrupts():
+                processes.append(subprocess.Popen([*command, "--number", str(number)], env=child_environment()))
         yield processes
     finally:
         for process in processes:

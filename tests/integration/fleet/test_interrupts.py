@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -132,6 +133,23 @@ def test_an_interrupt_waits_until_child_processes_are_started() -> None:
         over.set()
         other.join()
     assert started == ["child"]
+
+
+def test_an_interrupt_while_nodes_are_started_leaves_none(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found at a load of 40: what was left of an interrupted comparison made its removed folder anew."""
+    start, started = subprocess.Popen, []
+
+    def interrupted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(start(*arguments, **options))
+        if len(started) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt), stage.fleet(3):
+        pytest.fail("the fleet was started")
+    assert len(started) == 2
+    assert [process.poll() is None for process in started] == [False, False]
 
 
 def test_nodes_of_transactions_whose_parent_has_gone_before_they_began_leave(stage: Stage) -> None:

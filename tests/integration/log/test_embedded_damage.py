@@ -274,3 +274,24 @@ def whole(log: EmbeddedLog, partition: int) -> list[bytes]:
         values += chunk.values
         offset = chunk.next_offset
     return values
+
+
+def test_a_file_that_another_thread_makes_longer_meanwhile_is_not_called_cut_off(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy node's watchdog appends heartbeats while the loop reads them: found with three test runs side by side."""
+    fstat = os.fstat
+    with EmbeddedLog(path) as log:
+
+        def slow_fstat(descriptor: int) -> os.stat_result:
+            """The thread that asked gets its answer when others have appended."""
+            found = fstat(descriptor)
+            monkeypatch.setattr(os, "fstat", fstat)
+            for _ in range(2):  # the second one sees the size that the first one left
+                log.append("t", 0, [bytes(1 << 20)])
+            assert fstat(descriptor).st_size > found.st_size
+            return found
+
+        monkeypatch.setattr(os, "fstat", slow_fstat)
+        assert log.read("t", 0, 0).next_offset > 0
+        assert log.end_offset("t", 0) == 4002

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import lmdb
 
+from nodes.log.contract import LogError
 from nodes.log.embedded import block
 from nodes.log.embedded.errors import damaged, translate
 
@@ -50,7 +51,7 @@ def check_length(env: lmdb.Environment, data: Path, where: str) -> None:
             os.truncate(data, needed)
             try:
                 read_all(env, data, where)
-            except BaseException:
+            except LogError:
                 os.truncate(data, size)  # leave it as it was found
                 raise
     except (lmdb.Error, OSError) as error:
