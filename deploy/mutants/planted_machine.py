@@ -310,6 +310,13 @@ MACHINE = (
         tests=("tests/unit/nodes/log/kafka/test_retry_policy.py",),
     ),
     Mutant(
+        "a producer that the broker may not know has several batches on their way",
+        "nodes/log/kafka/direct/in_flight_batches.py",
+        "if self.again or (self._known_s is None and self.in_flight):",
+        "if self.again:",
+        tests=("tests/unit/nodes/log/kafka/direct/test_in_flight_batches.py",),
+    ),
+    Mutant(
         "heartbeats have a place at the broker",
         "nodes/log/kafka/unordered_producer.py",
         '{"enable.idempotence": False, "acks": "1"}',

@@ -2,6 +2,8 @@
 
 A batch that may have arrived is sent again as it was; the broker knows it by its producer and its sequence number and
 answers where it lies (idempotent producer, KIP-98). It remembers the last five, so no more are ever on their way.
+Of a producer that it does not know the broker takes a batch with any sequence number first (KIP-360). So until one has
+been acknowledged there is one on its way: if it is refused, the next one must not be taken in its place.
 Pure: told what happens, and asked what to send.
 """
 
@@ -15,6 +17,8 @@ from nodes.log.kafka.retry_policy import SENT_AGAIN
 
 MAX_BATCHES = 5
 OUT_OF_ORDER = 45
+FORGOTTEN_S = 600.0
+"""After so long without a batch the broker may not know the producer any more (a day, by Kafka's defaults)."""
 UNKNOWN_TOPIC = 3
 MOST_TOGETHER_BYTES = 16 << 20
 """Of a request with batches of several partitions; brokers take 100 MB unless told otherwise."""
@@ -33,6 +37,8 @@ class Track:
         self.again = False
         self.last_error = 0
         self._sequence = 0
+        self._known_s: float | None = None
+        """When the newest acknowledged batch was handed over; None: the broker may not know the producer."""
 
     @property
     def in_flight(self) -> bool:
@@ -51,7 +57,7 @@ class Track:
 
     def next_batch(self, write: Writer) -> Batch | None:
         """The batch to send now, in flight from then on; None if nothing is due, or an answer is awaited."""
-        if self.again:
+        if self.again or (self._known_s is None and self.in_flight):
             return None
         found = next((one for one in self.batches if not one.in_flight and one.first_offset is None), None)
         if found is None:
@@ -59,6 +65,8 @@ class Track:
                 return None
             found = write(self.pieces, self._sequence)
             self._sequence = (self._sequence + found.count) % SEQUENCES
+            if self._known_s is not None and not self.batches and found.since_s - self._known_s > FORGOTTEN_S:
+                self._known_s = None
             self.batches.append(found)
         found.in_flight = True
         return found
@@ -74,6 +82,7 @@ class Track:
                 self.last_error = error
             return []
         batch.first_offset = first_offset
+        self._known_s = batch.since_s
         arrived = []
         while self.batches and self.batches[0].first_offset is not None:
             arrived.append(self.batches.popleft())
