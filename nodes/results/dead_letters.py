@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import msgspec
 
 from holon.columnar.record_parts import RecordParts
+from holon.errors import DeserializationError
+from holon.formats.formats import AtomFormat, headers_asked_by
 from holon.job import DEAD, Job
 from holon.tracks.admission import Diverted, payload_digest
 from nodes.errors import RunFailed, UnknownName
-from nodes.log.contract import FetchedRecords, Log, OffsetOutOfRange, Record
+from nodes.log.contract import Log, OffsetOutOfRange, Record
 from nodes.results.reader import OutputReader
-from nodes.streams.io.inputs import use_parts
+
+_log = logging.getLogger("holon.results")
 
 LetterPlace = tuple[int, int]
 """(input partition, offset)."""
@@ -44,38 +48,63 @@ def found(log: Log, job: Job, places: list[LetterPlace]) -> list[Diverted]:
     return [known[place] for place in places]
 
 
-def whole_payload(log: Log, letter: Diverted) -> bytes:
+def whole_payload(log: Log, job: Job, letter: Diverted) -> bytes:
     """The raw bytes of a letter: a long payload is read from the input. Raises ``RunFailed`` if it is gone there."""
-    return letter.payload if letter.size is None else _in_input(log, letter).values[0]
+    return letter.payload if letter.size is None else _in_input(log, job, letter)[1]
 
 
 def whole_record(log: Log, job: Job, letter: Diverted) -> Record:
-    """The record of a letter as it was: value, key and headers, where the job asks for these. Raises ``RunFailed``."""
-    value = None if letter.null else whole_payload(log, letter)
-    if not letter.bare:
-        return Record(value, letter.key, letter.headers)
-    use_parts(log, job)
-    parts = _in_input(log, letter).parts or RecordParts()
-    return Record(value, parts.key(0), parts.headers_of(0))
+    """The record of a letter as it was: value (null, where it has none), key, and the headers that the job reads.
+
+    If the job's events hold parts of records, the letter has them; otherwise the input has. Where the input does not
+    hold the record any more, the value goes back alone, with a warning. Raises ``RunFailed`` if the letter has not all
+    of that.
+    """
+    headers = headers_asked_by(job.source.format)
+    if headers is not None and not letter.bare and letter.size is None:
+        return Record(None if letter.null else letter.payload, letter.key, letter.headers)
+    log.use_record_parts(letter.topic, headers or ())
+    try:
+        parts, payload = _in_input(log, job, letter)
+    except RunFailed as error:
+        if letter.bare or letter.size is not None:
+            raise
+        _log.warning("%s, so its value is appended without the key that it may have had", error)
+        return Record(letter.payload)
+    return Record(None if parts.is_null(0) else payload, parts.key(0), parts.headers_of(0))
 
 
-def _in_input(log: Log, letter: Diverted) -> FetchedRecords:
-    """The record of a letter, alone."""
-    where = f"{letter.topic}[{letter.partition}] offset {letter.offset}"
+def _in_input(log: Log, job: Job, letter: Diverted) -> tuple[RecordParts, bytes]:
+    """The parts and the payload of a letter's record; of an event of an Arrow record batch, the payload of it alone."""
+    where = f"dead letter of {letter.topic}[{letter.partition}] offset {letter.offset}"
     try:
         chunk = log.read(letter.topic, letter.partition, letter.offset, max_records=1)
     except OffsetOutOfRange as error:
-        raise RunFailed(f"dead letter of {where}: the input does not hold its record any more") from error
-    digest = letter.digest or payload_digest(letter.payload)
-    if list(chunk.offsets[:1]) != [letter.offset] or payload_digest(chunk.values[0]) != digest:
-        raise RunFailed(f"dead letter of {where}: the input holds another record there now")
-    return chunk
+        raise RunFailed(f"{where}: the input does not hold its record any more") from error
+    if list(chunk.offsets[:1]) == [letter.offset]:
+        payload = _of_event(job, letter.place, chunk.values[0])
+        if payload is not None and payload_digest(payload) == (letter.digest or payload_digest(letter.payload)):
+            return chunk.parts or RecordParts(), payload
+    raise RunFailed(f"{where}: the input holds another record there now")
+
+
+def _of_event(job: Job, place: int | None, payload: bytes) -> bytes | None:
+    """The payload of the event at a place of a record; None if the record has no such event."""
+    reads = job.source.format
+    if place is None:
+        return payload
+    if not isinstance(reads, AtomFormat) or place >= reads.events_in(payload):
+        return None
+    try:
+        return reads.single(payload, place)
+    except DeserializationError:
+        return None
 
 
 def replay(log: Log, job: Job, letters: list[Diverted]) -> dict[int, int]:
     """Append the raw records to the input again, each to its partition; gives how many went where.
 
-    With keys and headers where the job's events ask for these; of headers, those that they ask for.
+    With keys and null values; of headers, those that the job's events hold.
 
     They are new records there, at new offsets: whatever makes them dead again makes new letters.
     """

@@ -44,7 +44,7 @@ def test_the_largest_record_is_a_dead_letter_and_ends_no_job(stage: Stage) -> No
     (letter,) = dead_letters(stage.log, job)
     assert letter.payload == LARGEST[:LETTER_HEAD_BYTES]
     assert (letter.size, letter.digest) == (len(LARGEST), payload_digest(LARGEST))
-    assert whole_payload(stage.log, letter) == LARGEST
+    assert whole_payload(stage.log, job, letter) == LARGEST
     with Command("dlq", "list", SMALL, "--json", stage=stage) as command:
         assert command.json()["letters"][0]["bytes"] == len(LARGEST)
 
@@ -59,7 +59,7 @@ def test_a_long_letter_is_put_back_whole_or_refused_by_name(stage: Stage) -> Non
     assert stage.log.read(INPUT, 0, 1).values[0] == LARGEST
     stage.log.delete_before(INPUT, 0, 1)
     with pytest.raises(RunFailed, match="does not hold its"):
-        whole_payload(stage.log, letters[0])
+        whole_payload(stage.log, job, letters[0])
 
 
 @pytest.mark.parametrize("size", [WHOLE_LETTER_BYTES, WHOLE_LETTER_BYTES + 1])

@@ -53,7 +53,7 @@ def show(
 
     with open_settings_log(settings) as log:
         (letter,) = found(log, declared, [place_of(place)])
-        payload = whole_payload(log, letter)
+        payload = whole_payload(log, declared, letter)
     if as_json:
         emit_json({**_row(letter), "payload": {"base64": payload}})
         return

@@ -72,8 +72,9 @@ def test_corpus_goes_to_the_dead_letters_with_its_bytes_and_the_rest_is_untouche
         row, payload = halves[partition][offset], base64.b64decode(letter["payload"])
         assert row in bad
         assert payload == row if len(row) <= WHOLE_LETTER_BYTES else is_head(payload, letter, row)
-    stored = dead_letters(stage.log, load_job(SMALL))
-    whole = {(letter.partition, letter.offset): whole_payload(stage.log, letter) for letter in stored}
+    job = load_job(SMALL)
+    stored = dead_letters(stage.log, job)
+    whole = {(letter.partition, letter.offset): whole_payload(stage.log, job, letter) for letter in stored}
     assert whole == {(partition, offset): halves[partition][offset] for partition, offset in kept}
 
 
