@@ -1,6 +1,6 @@
 """A node that the command of a fleet has started (`nodes/runtime/child_node.py`): one process, one argument.
 
-Signals are heard before anything else is imported, as in the console script.
+Signal handlers are installed before anything else is imported, as in the console script.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def _run(argument: str, stops: StopSignals) -> int:
     from nodes.cli.stopping import STOPPED_EARLY
     from nodes.runtime.child_node import JobNode, asked_node
 
-    asked = asked_node(argument)
-    settings = settings_with_logging(context={"node": asked.number})
+    child = asked_node(argument)
+    settings = settings_with_logging(context={"node": child.number})
     try:
-        if isinstance(asked, JobNode):
-            ending, ran = run_job_node(asked, settings, stops)
+        if isinstance(child, JobNode):
+            ending, ran = run_job_node(child, settings, stops)
             note(f"node {ran.config.node}: {ending.value}")
         else:
-            run_program_node(asked, settings, stops)
-            note(f"node {asked.number}: stopped")
+            run_program_node(child, settings, stops)
+            note(f"node {child.number}: stopped")
     except StoppedEarly:
         note(STOPPED_EARLY)
     return INTERRUPTED_EXIT if stops.interrupted else 0

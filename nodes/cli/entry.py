@@ -1,4 +1,4 @@
-"""The console script: a process that is to be a node hears signals before anything else is imported."""
+"""The console script: a process that is to be a node handles signals before anything else is imported."""
 
 from __future__ import annotations
 

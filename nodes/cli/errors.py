@@ -74,7 +74,7 @@ def missing_extra(error: ImportError) -> str | None:
     extra = EXTRAS.get((error.name or "").partition(".")[0])
     if extra is not None:
         return f"the package {error.name} is not installed: pip install 'holon-streams[{extra}]'"
-    # A type that needs an extra says so itself.
+    # A type that needs an extra names it in its own message.
     return str(error) if isinstance(error.__cause__, ImportError) and missing_extra(error.__cause__) else None
 
 

@@ -29,7 +29,9 @@ OnErrorOption = Annotated[
 SHOWN = 5
 ReplicasOption = Annotated[
     int | None,
-    typer.Option("--replicas", min=1, help="Copies of each partition in all; the same for all nodes (node.replicas)."),
+    typer.Option(
+        "--replicas", min=1, help="Replicas of each partition in all; the same for all nodes (node.replicas)."
+    ),
 ]
 
 
@@ -78,7 +80,7 @@ def _not_imported(reference: str, error: BaseException) -> str:
 
 
 def note_unknown(unknown: Sequence[str]) -> None:
-    """Say what the code uses that no fingerprint can hold: a change of it is not noticed."""
+    """Print what the code uses that no fingerprint can hold: a change of it is not noticed."""
     if unknown:
         shown = "; ".join(unknown[:SHOWN]) + (f"; and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else "")
         note(f"not part of the code's fingerprint, so that a change is not noticed: {shown}")

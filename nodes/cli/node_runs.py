@@ -21,24 +21,24 @@ BROKEN_EXIT = 70
 """An error that nobody expected: a restart may help, and the traceback is worth a report."""
 
 
-def run_job_node(asked: JobNode, settings: Settings, stops: StopSignals | None) -> tuple[Ending, Node]:
+def run_job_node(job_node: JobNode, settings: Settings, stops: StopSignals | None) -> tuple[Ending, Node]:
     """Work on a streaming job until the node leaves or the job is done.
 
     Raises ``StoppedEarly`` if a signal came before the node had joined, named errors as they are, and others as a
     ``Failure`` with the traceback.
     """
-    declared = job_named(asked.job, settings)
+    declared = job_named(job_node.job, settings)
     from nodes.streams.process import run_node
 
     try:
         return run_node(
             declared,
             settings,
-            number=asked.number,
-            expected=asked.expected,
-            until=asked.until,
-            accept_code=asked.accept_code,
-            parent=asked.parent,
+            number=job_node.number,
+            expected=job_node.expected,
+            until=job_node.until,
+            accept_code=job_node.accept_code,
+            parent=job_node.parent,
             stops=stops,
         )
     except StoppedEarly:
@@ -47,20 +47,20 @@ def run_job_node(asked: JobNode, settings: Settings, stops: StopSignals | None) 
         if not classify(error)[1].startswith(UNEXPECTED):
             raise
         trace = "".join(traceback.format_exception(error)).rstrip()
-        raise Failure(BROKEN_EXIT, f"node {asked.number}: {trace}") from error
+        raise Failure(BROKEN_EXIT, f"node {job_node.number}: {trace}") from error
 
 
-def run_program_node(asked: ProgramNode, settings: Settings, stops: StopSignals | None) -> None:
-    """Work on a transactional job until a signal asks to leave. Raises ``StoppedEarly`` and named errors."""
-    loaded = program_named(asked.program)
+def run_program_node(program_node: ProgramNode, settings: Settings, stops: StopSignals | None) -> None:
+    """Work on a transactional job until a signal ends it. Raises ``StoppedEarly`` and named errors."""
+    loaded = program_named(program_node.program)
     from nodes.transactions.process import run_transaction_node
 
     run_transaction_node(
         loaded,
         settings,
-        number=asked.number,
-        sequencers=asked.sequencers,
-        accept_code=asked.accept_code,
-        parent=asked.parent,
+        number=program_node.number,
+        sequencers=program_node.sequencers,
+        accept_code=program_node.accept_code,
+        parent=program_node.parent,
         stops=stops,
     )

@@ -80,7 +80,7 @@ class GivenOptions:
     ) -> Settings:
         """As ``begin``; the options about the log, and ``definitions``, become settings, which child processes get too.
 
-        ``find_broker`` gives the address of a broker where the log is on Kafka and nothing says where that is; without
+        ``find_broker`` gives the address of a broker where the log is on Kafka and no source names one; without
         it that is a ``SettingsError``. ``node``: the number that log records show, of a process that is one.
         """
         from nodes.settings.settings import refined

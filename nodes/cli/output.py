@@ -84,7 +84,7 @@ def note(text: str) -> None:
 
 
 def note_as_it_is(line: str) -> None:
-    """A line that is an object already, where that is asked for."""
+    """A line that is an object already, where JSON is requested."""
     print(line, file=sys.stderr, flush=True)
 
 

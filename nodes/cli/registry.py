@@ -126,5 +126,5 @@ def _first_line(place: str) -> str:
                 if inner and file.is_file():
                     return (ast.get_docstring(ast.parse(file.read_bytes())) or "").partition("\n")[0]
     except (OSError, SyntaxError, ValueError):
-        pass  # the command itself will say what is wrong with it
+        pass  # the command itself will report the problem
     return ""

@@ -1,4 +1,4 @@
-"""How commands end that a signal has asked to leave: of a node with 0, or 130 after Ctrl-C; of others with 130."""
+"""How commands end that a signal has stopped: of a node with 0, or 130 after Ctrl-C; of others with 130."""
 
 from __future__ import annotations
 

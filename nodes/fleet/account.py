@@ -81,7 +81,7 @@ def account(
     """The counts of the run, and whether the conservation identity holds on the log."""
     monitor.poll()
     counts, conserved = monitor.counts(), monitor.conserved()
-    outputs, repeats = count_outputs(log, run)
+    outputs, duplicates = count_outputs(log, run)
     return RunAccount(
         job=run.job.name,
         incarnation=run.incarnation,
@@ -89,7 +89,7 @@ def account(
         partitions=run.partitions,
         outputs=sum(outputs.values()),
         outputs_by_topic=outputs,
-        repeats_dropped=repeats,
+        repeats_dropped=duplicates,
         accepted=counts.accepted,
         filtered=counts.filtered,
         late=counts.late,
@@ -121,9 +121,9 @@ def first_dead(log: Log, job: Job) -> str | None:
 
 
 def count_outputs(log: Log, run: JobRun) -> tuple[dict[str, int], int]:
-    """Results by topic, each once, as the reader gives them; and how many repeats it dropped."""
+    """Results by topic, each once, as the reader gives them; and how many duplicates it dropped."""
     found: dict[str, int] = {}
-    repeats = 0
+    duplicates = 0
     for name, output in run.job.outputs.items():
         if name in (LATE, DEAD, UNSTABLE):
             continue
@@ -132,5 +132,5 @@ def count_outputs(log: Log, run: JobRun) -> tuple[dict[str, int], int]:
         found[output.topic] = sum(
             o.identity is not None and (o.identity.job, o.identity.incarnation) == ours for o in reader.read_available()
         )
-        repeats += reader.repeats_dropped
-    return found, repeats
+        duplicates += reader.repeats_dropped
+    return found, duplicates

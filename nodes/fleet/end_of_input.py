@@ -8,11 +8,11 @@ from nodes.machine.config import JobRun
 from nodes.streams.jobs import declare_end
 
 COUNTED = 100_000
-"""So many offsets are looked at one by one: some may be those of no record. Beyond it nobody asks for single ones."""
+"""So many offsets are checked one by one, as some may hold no record. In a longer input single ones do not matter."""
 
 
 class Bounds:
-    """Where the input ends now, and where it was said to end before. ``monitor`` was polled."""
+    """Where the input ends now, and where its end was declared before. ``monitor`` was polled."""
 
     def __init__(self, log: Log, run: JobRun, monitor: Monitor) -> None:
         self._log = log

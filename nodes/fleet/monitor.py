@@ -18,7 +18,7 @@ from nodes.streams.jobs import Topics
 
 @dataclass(slots=True)
 class NodeView:
-    """One incarnation of a node, as its heartbeats tell; without a number until its joining is known."""
+    """One incarnation of a node, as its heartbeats report; without a number until its joining is known."""
 
     node: str
     number: int | None = None
@@ -50,7 +50,7 @@ class Monitor:
         self._heartbeat_places()
 
     def _begin(self) -> None:
-        """Know what the control topic says up to now."""
+        """Read the control topic up to now."""
         history = History(self.log, self.run.job)
         self._failure_key = history.failure_key(self.run.job)
         self._control_at = history.offset
@@ -68,7 +68,7 @@ class Monitor:
         """Read what is new."""
         try:
             self._read_control()
-        except OffsetOutOfRange:  # it was trimmed past where this monitor stood
+        except OffsetOutOfRange:  # it was trimmed past this monitor's offset
             self._begin()
         self._heartbeat_places()
         for where, offset in list(self._heartbeats_at.items()):
@@ -106,7 +106,7 @@ class Monitor:
 
     @property
     def consumed(self) -> int:
-        """Input records that the fleet has processed, as far as it has said so."""
+        """Input records that the fleet has processed, as far as it has reported them."""
         return sum(offset - start for offset, start in zip(self._offsets(), self.run.start_offsets, strict=True))
 
     def input_end(self, partition: int) -> int:
@@ -137,7 +137,7 @@ class Monitor:
     def taken(self) -> list[int]:
         """By partition: the events of the log up to the newest checkpoint, by offsets, gaps included.
 
-        Where records are atoms, by looking into them.
+        Where records are atoms, by decoding them.
         """
         found = []
         for partition in range(self.run.partitions):

@@ -1,6 +1,6 @@
-"""A fleet: node processes on this machine, started, watched, killed and restarted by the process that asked for them.
+"""A fleet: node processes on this machine, started, watched, killed and restarted by their parent process.
 
-The fleet's parent is no coordinator: nodes neither know it nor need it. It starts processes and looks at the log.
+The fleet's parent is no coordinator: nodes neither know it nor need it. It starts processes and reads the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LINES_S = 5.0
 
 @dataclass(slots=True)
 class FleetProcess:
-    """One node process; ``killed`` if it was the fleet that killed it, ``asked`` if it was asked to leave."""
+    """One node process; ``killed`` if it was the fleet that killed it, ``asked`` if it was requested to leave."""
 
     number: int
     process: subprocess.Popen[bytes]
@@ -87,7 +87,7 @@ class Fleet:
 
     def add(self, number: int, expected: int = 1) -> FleetProcess:
         """Start one node."""
-        asked = JobNode(
+        child = JobNode(
             job=self.job,
             number=number,
             expected=expected,
@@ -101,7 +101,7 @@ class Fleet:
         captured = self.lines is not None
         with deferred_interrupts():
             process = subprocess.Popen(
-                child_command(asked),
+                child_command(child),
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if captured else sys.stderr.fileno(),
@@ -118,7 +118,7 @@ class Fleet:
         return member
 
     def kill(self, number: int) -> bool:
-        """``kill -9``; nobody tells the others. False if that node does not run."""
+        """``kill -9``, without a notice to the others. False if that node does not run."""
         for member in self.running():
             if member.number == number:
                 member.killed = True
@@ -142,7 +142,7 @@ class Fleet:
             member.process.wait()
 
     def running(self) -> list[FleetProcess]:
-        """Nodes whose process lives."""
+        """Nodes whose process runs."""
         return [member for member in self.members if member.process.poll() is None]
 
     def check(self) -> None:
@@ -172,7 +172,7 @@ class Fleet:
                 member.process.terminate()
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Ask all nodes to drain and leave; whoever does not in time is killed."""
+        """Request that all nodes drain and leave; those that do not in time are killed."""
         self.request_stop()
         deadline = time.monotonic() + timeout_s
         for member in self.members:
@@ -196,7 +196,7 @@ class Fleet:
 
 
 def wait_for(fleet: Fleet, done: Callable[[], bool], tick: Callable[[], None], *, interval_s: float = 0.02) -> None:
-    """Wait until ``done``, calling ``tick`` at every look. Raises ``RunFailed`` if the fleet has died instead."""
+    """Wait until ``done``, calling ``tick`` at every poll. Raises ``RunFailed`` if the fleet has died instead."""
     measured = 0.0
     while not done():
         tick()

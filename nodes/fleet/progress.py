@@ -163,7 +163,7 @@ class ProgressReader:
         for view in newest.values():
             number, silent_ms = ownership.members[view.node], max(0, wall_ms - view.last_heartbeat_ms)
             if silent_ms > GONE_AFTER_MS:
-                continue  # it is dead, and nobody said Goodbye for it
+                continue  # it is dead, and no Goodbye was written for it
             rows.append(
                 NodeRow(
                     number,

@@ -61,7 +61,7 @@ class Interrupts:
 
 
 class FleetRun:
-    """Runs the fleet. ``monitor`` was polled before: what it says of a job that is done or has failed is respected.
+    """Runs the fleet. ``monitor`` was polled before: a job that it reports as done or failed stays so.
 
     ``bounds``: of a bounded run; declared once a node of this fleet has joined, as one that never runs ends nothing.
     """
@@ -85,7 +85,7 @@ class FleetRun:
         self.lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self.fleet = Fleet(options.reference, settings, options.nodes, options.accept_code, lines=self.lines)
         self.fleet.until = () if bounds is None or bounds.declared else bounds.ends
-        accused = lambda: monitor.ownership.accused()  # noqa: E731  # the fold changes with each look
+        accused = lambda: monitor.ownership.accused()  # noqa: E731  # the fold changes with each poll
         self.supervisor = Supervisor(
             self.fleet, screen.print_line, self._has_begun, check_at_next_opening(settings), accused
         )
@@ -117,7 +117,7 @@ class FleetRun:
         return RunEnding.DONE if self.monitor.done else RunEnding.STOPPED
 
     def _refuse_unsaved(self) -> None:
-        """Nodes that were asked to leave and could not reach the log or store to save what they had done."""
+        """Raises where nodes were requested to leave and could not reach the log or store to save their work."""
         unsaved = [member.number for member in self.fleet.members if member.asked and member.process.returncode == 4]
         if unsaved:
             raise Unreachable(
@@ -152,12 +152,12 @@ class FleetRun:
         return any(view.stats.get(PID) in ours and view.node in members for view in self.monitor.nodes.values())
 
     def _leave(self, interrupts: Interrupts) -> None:
-        """Until no node runs: those of a job that is over leave by themselves, the others are asked to."""
-        began_s, asked = time.monotonic(), False
+        """Until no node runs: those of a job that is over leave by themselves, the others upon a request."""
+        began_s, requested = time.monotonic(), False
         while self.fleet.running():
             waited_s = time.monotonic() - began_s
-            if not asked and (interrupts.count or waited_s > LEAVE_S):
-                asked = True
+            if not requested and (interrupts.count or waited_s > LEAVE_S):
+                requested = True
                 self.fleet.request_stop()
                 if interrupts.count:
                     self.screen.print_line("stopping: the nodes finish their work and save checkpoints; again: at once")
@@ -188,7 +188,7 @@ class FleetRun:
         return self.monitor.over
 
     def _watch_progress(self, now_s: float) -> None:
-        """A job that has input and does not get on says so."""
+        """A job that has input and does not progress is reported."""
         monitor = self.monitor
         moved = (monitor.consumed, len(monitor.ownership.members), monitor.steals)
         if moved != self._moved[0]:

@@ -19,11 +19,11 @@ from nodes.runtime.logging_setup import line_as_json
 REFRESH_S = 0.25
 LINE_S = 5.0
 OTHER_ROWS = 12
-"""Rows of the terminal that are not partitions: header, nodes, and some lines of what was said."""
+"""Rows of the terminal that are not partitions: header, nodes, and some lines of messages."""
 
 
 class Screen(Protocol):
-    """Use as a context manager. ``due`` says whether ``show`` would show anything now."""
+    """Use as a context manager. ``due`` returns whether ``show`` would show anything now."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -68,7 +68,7 @@ class LiveScreen:
 
 
 class LineScreen:
-    """One line every few seconds, and what is said."""
+    """One line every few seconds, and all messages."""
 
     def __init__(self, write: Callable[[str], None], interval_s: float = LINE_S) -> None:
         self._write = write

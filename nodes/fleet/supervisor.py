@@ -71,8 +71,8 @@ class Supervisor:
     def check(self, now_s: float, is_over: Callable[[], bool]) -> None:
         """See who has ended, and start again who is due.
 
-        ``is_over`` says whether the job has ended or its nodes were asked to leave. It is asked after the processes
-        were looked at, so that what they wrote before they ended can be known.
+        ``is_over`` returns whether the job has ended or its nodes were requested to leave. It is called after the
+        processes were polled, so that what they wrote before they ended can be known.
         """
         self._watched += self.fleet.members[self._seen :]
         self._seen = len(self.fleet.members)
@@ -105,7 +105,7 @@ class Supervisor:
         if code in WRONG_PAGES:
             self.on_wrong_pages()
         if over:
-            if not (member.asked and code < 0):  # asked before it had begun to listen
+            if not (member.asked and code < 0):  # the signal came before its handlers were installed
                 self.report(how)
             return
         if code == 0:

@@ -29,7 +29,7 @@ class Watermarks:
         return self.known
 
     def _broadcast(self, partition: int) -> list[int]:
-        """Of the newest message alone; one that cannot be read, or is about the other track, says nothing."""
+        """Of the newest message alone; one that cannot be read, or is about the other track, has no effect."""
         log, topic = self._monitor.log, self._monitor.topics.broadcast
         try:
             end = log.end_offset(topic, partition)

@@ -59,7 +59,7 @@ class Broker:
 
 
 def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the broker keeps its records unless told otherwise."""
+    """Where the broker keeps its records by default."""
     base = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return Path(base) / "holon" / "kafka"
 

@@ -25,6 +25,6 @@ def java_program(environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def version_of(program: str) -> int | None:
-    """The feature version, asked of the program. Raises ``OSError`` or ``subprocess.TimeoutExpired``."""
+    """The feature version that the program reports. Raises ``OSError`` or ``subprocess.TimeoutExpired``."""
     done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     return java_version(done.stderr + done.stdout)

@@ -1,4 +1,4 @@
-"""One broker's process on this machine: started, looked at, stopped."""
+"""One broker's process on this machine: started, polled, stopped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _POLL_INTERVAL_S = 0.02
 
 
 class BrokerState(msgspec.Struct):
-    """The contents of ``broker.json``. ``started_s`` tells the process from a later one with the same id."""
+    """The contents of ``broker.json``. ``started_s`` distinguishes the process from a later one with the same id."""
 
     pid: int
     started_s: float
@@ -114,7 +114,7 @@ def wait_until_ready(
 
 
 def answers(bootstrap: str, timeout_s: float = 1.0, cluster: str | None = None, brokers: int = 1) -> bool:
-    """Whether a broker says there which topics it has; with ``cluster``, the broker of that cluster id.
+    """Whether a broker lists its topics there; with ``cluster``, the broker of that cluster id.
 
     ``brokers``: and that it knows at least so many of them.
     """

@@ -19,10 +19,10 @@ OWN_CLASSES = "classes.jsa"
 def command_line(java: str, jars: Path, folder: Path, heap_mb: int) -> list[str]:
     """The broker to run.
 
-    Java 17 keeps loaded classes in an archive if it is asked to at its end; with one, a broker is up in a third of the
+    Java 17 keeps loaded classes in an archive if an option requests it; with one, a broker is up in a third of the
     time. The first broker makes the archive in its own folder, and ``keep_classes`` puts it beside the jars.
     """
-    # Half of the heap for what lives a moment: with less it is collected twice a second, 10 ms each, and the rest too.
+    # Half of the heap for short-lived objects: with less it is collected twice a second, 10 ms each, and the rest too.
     memory = [f"-Xmx{heap_mb}m", f"-Xms{heap_mb}m", f"-Xmn{heap_mb // 2}m"]
     command = [java, *memory, "-XX:+UseParallelGC", "-XX:+ExitOnOutOfMemoryError"]
     archive = _archive(java, jars)
@@ -113,7 +113,7 @@ def server_properties(
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
         "log.retention.check.interval.ms": 1000,
-        # Index files are mapped at their full size; a first look at one reads ahead, which is wasted on a hole.
+        # Index files are mapped at their full size; a first access to one reads ahead, which is wasted on a hole.
         "log.index.size.max.bytes": 1 << 20,
         "log.cleaner.dedupe.buffer.size": 4 << 20,
         "log.cleaner.backoff.ms": 1000,

@@ -53,7 +53,7 @@ _REFUSED = {
 
 
 def kafka_property(given: GivenSources, environ: Mapping[str, str]) -> str | Secret:
-    """The value as librdkafka takes it (text); wrapped if its name says that it is a secret."""
+    """The value as librdkafka takes it (text); wrapped if its name marks a secret."""
     name = given.key[len(KAFKA) :]
     if name in _REFUSED:
         raise SettingsError(f"{given.key} (from {given.origin}) is refused: {_REFUSED[name]}")

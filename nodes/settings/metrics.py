@@ -21,7 +21,7 @@ class MetricsSettings(Section):
         0, "port of node 0, the next ones for the next nodes; 0: a free one for each"
     )
     token: Secret | None = setting(None, "to be shown as Authorization: Bearer TOKEN; env:NAME, file:PATH")
-    allowed_hosts: str | None = setting(None, "names, with commas, by which the node may be asked")
+    allowed_hosts: str | None = setting(None, "names of the node, with commas, that requests may use")
     ready_lag_ms: Positive = setting(10_000, "lag of the input from which a node is not ready")
     targets_dir: str | None = setting(None, "folder in which each node leaves its address for Prometheus")
 
@@ -30,7 +30,7 @@ class MetricsSettings(Section):
         return [name.strip() for name in (self.allowed_hosts or "").split(",") if name.strip()]
 
     def is_local(self) -> bool:
-        """True if only this machine can ask."""
+        """True if only this machine can send requests."""
         try:
             return self.host == "localhost" or ip_address(self.host).is_loopback
         except ValueError:

@@ -58,9 +58,7 @@ class LogSettings(Section):
     fsync: Literal["none", "interval", "batch"] = setting("interval", "when appends survive a power failure")
     fsync_interval_ms: Positive = setting(1000, "time between syncs where fsync is interval")
     bootstrap: str | None = setting(None, "HOST:PORT[,HOST:PORT...] of the Kafka brokers")
-    prefix: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{0,100}$")] = setting(
-        "", "stands before the names of Kafka topics"
-    )
+    prefix: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{0,100}$")] = setting("", "precedes the names of Kafka topics")
     timeout_ms: Positive = setting(15_000, "how long a node waits for Kafka's brokers before it gives up")
     transactional_outputs: bool = setting(
         False, "with Kafka: outputs of a batch in one transaction, for readers of what is committed"
@@ -119,7 +117,7 @@ class LoggingSettings(Section):
 
 @dataclass(frozen=True)
 class Settings:
-    """Immutable; ``origin(key)`` says where a value came from."""
+    """Immutable; ``origin(key)`` names the source of a value."""
 
     log: LogSettings = LogSettings()
     node: NodeSettings = NodeSettings()
@@ -184,7 +182,7 @@ def load_settings(
 ) -> Settings:
     """Read all sources; raises ``SettingsError``. ``environ`` and ``directory`` default to the process's own.
 
-    ``needs_bootstrap``: a log on Kafka must say where the brokers are.
+    ``needs_bootstrap``: a log on Kafka must name its brokers.
     """
     environ = os.environ if environ is None else environ
     file = settings_file(config, directory or Path.cwd())
@@ -275,12 +273,12 @@ def _require_consistent(settings: Settings, needs_bootstrap: bool) -> None:
 
 
 def _require_transactions(settings: Settings) -> None:
-    said = f"log.transactional_outputs (from {settings.origin('log.transactional_outputs')})"
+    option = f"log.transactional_outputs (from {settings.origin('log.transactional_outputs')})"
     if settings.log.kind != "kafka":
-        raise SettingsError(f"{said} is of the log on Kafka, and log.kind is {settings.log.kind}")
+        raise SettingsError(f"{option} is of the log on Kafka, and log.kind is {settings.log.kind}")
     if settings.node.replicas > 1:
         raise SettingsError(
-            f"{said} and node.replicas = {settings.node.replicas}: a standby cannot see what is not committed and "
+            f"{option} and node.replicas = {settings.node.replicas}: a standby cannot see what is not committed and "
             f"would write it again; use one of the two"
         )
 

@@ -53,7 +53,7 @@ def from_definitions(definitions: Iterable[str]) -> Iterator[GivenSources]:
 
 
 def from_environment(environ: Mapping[str, str]) -> Iterator[GivenSources]:
-    """Variables ``HOLON__SECTION__KEY``. In names of librdkafka properties an underscore stands for a dot."""
+    """Variables ``HOLON__SECTION__KEY``. In names of librdkafka properties an underscore means a dot."""
     for name in sorted(environ):
         if name.startswith(PREFIX):
             key = ".".join(name[len(PREFIX) :].lower().split("__"))

@@ -70,10 +70,12 @@ class Section:
 
 def setting(default: Any, description: str) -> Any:
     """A field of a section."""
-    said = {"description": description}
+    metadata = {"description": description}
     if isinstance(default, Mapping):
-        return field(default_factory=lambda: default, metadata=said)  # it is immutable, which dataclasses cannot know
-    return field(default=default, metadata=said)
+        return field(
+            default_factory=lambda: default, metadata=metadata
+        )  # it is immutable, which dataclasses cannot know
+    return field(default=default, metadata=metadata)
 
 
 @cache

@@ -24,7 +24,7 @@ _ROOT = str(Path(__file__).resolve().parents[2])  # where the packages are, inst
 
 
 class SparkStartFailed(Exception):
-    """The JVM did not come up; the message ends with what it said."""
+    """The JVM did not come up; the message ends with its last output."""
 
 
 def java_problem() -> str | None:
@@ -34,10 +34,10 @@ def java_problem() -> str | None:
     if java is None:
         return f"Spark needs Java {MIN_JAVA} or newer, and there is none; {_INSTALL}"
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+        printed = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
     except (OSError, subprocess.SubprocessError) as error:
         return f"Spark needs Java {MIN_JAVA} or newer, and {java} does not run ({error}); {_INSTALL}"
-    version = re.search(r'version "(\d+)', said)
+    version = re.search(r'version "(\d+)', printed)
     if version is None or int(version[1]) < MIN_JAVA:
         found = version[1] if version else "of unknown version"
         return f"Spark needs Java {MIN_JAVA} or newer, and {java} is {found}; {_INSTALL}"
@@ -80,14 +80,14 @@ def _start(folder: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     conf = SparkConf().setAppName("holon").setAll(list(settings.items()))
-    said = Path(folder, "jvm.log")
+    jvm_log = Path(folder, "jvm.log")
     # The workers inherit the JVM's output, so that nothing of theirs comes between lines of ours.
-    with said.open("wb") as output, _environment(_worker_environment()):
+    with jvm_log.open("wb") as output, _environment(_worker_environment()):
         try:
             gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
             context = SparkContext(gateway=gateway, conf=conf)
         except (PySparkException, OSError) as error:
-            tail = said.read_text(errors="replace")[-2000:]
+            tail = jvm_log.read_text(errors="replace")[-2000:]
             raise SparkStartFailed(f"Spark did not start: {error}\n{tail}") from error
     context.setLogLevel("ERROR")
     return SparkSession(context)
@@ -104,7 +104,7 @@ def _settings(folder: str, cores: int, memory: str, jars: Sequence[Path]) -> dic
         "spark.sql.warehouse.dir": str(Path(folder, "warehouse")),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.speculation": "false",  # two copies of a loading task would both append
+        "spark.speculation": "false",  # two attempts at a loading task would both append
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * cores),
     }
@@ -146,7 +146,7 @@ def _stop_jvm() -> None:
     process = getattr(gateway, "proc", None)
     gateway.shutdown()
     if process is not None:
-        process.stdin.close()  # tells the JVM to end
+        process.stdin.close()  # the end of its input ends the JVM
         try:
             process.wait(timeout=_STOP_WAIT_S)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What `holon doctor` looks for on a Kafka cluster: does it answer, and are its topics as a log's must be?"""
+"""The checks of `holon doctor` on a Kafka cluster: does it answer, and are its topics as a log's must be?"""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def kafka_checks(address: LogAddress) -> Iterator[Check]:
 
 
 def _durability(cluster: ClusterSettings) -> Check:
-    """Acknowledged records are on as many machines as the cluster's defaults say."""
+    """Acknowledged records are on as many machines as the cluster's defaults require."""
     name = "kafka: new topics"
     if not cluster.defaults:
-        return Check(name, "warning", "this user may not ask for the brokers' settings", False)
+        return Check(name, "warning", "this user may not read the brokers' settings", False)
     replicas, insync = cluster.defaults.get("default.replication.factor"), cluster.defaults.get("min.insync.replicas")
     found = f"{replicas} replicas, acknowledged by {insync} at least"
     if len(cluster.brokers) > 1 and insync == "1":

@@ -1,4 +1,4 @@
-"""What Holon needs of a machine, check by check. Each says what was found and what to do."""
+"""What Holon needs of a machine, check by check. Each reports what was found and what to do."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _kafka(settings: Settings) -> Iterator[Check]:
 
         yield from kafka_checks(log_address(settings))
     except ImportError:
-        return  # the check of the extra has said so
+        return  # the check of the extra has reported it
     except LogUnavailable as error:
         yield Check(KAFKA, "missing", str(error), True, "holon kafka up starts a broker on this machine")
 

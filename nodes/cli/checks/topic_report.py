@@ -21,7 +21,7 @@ class TopicReport(msgspec.Struct):
     """``way``: how a job that takes columns (JsonColumns and the like) reads the topic; ``why`` if not directly.
 
     ``compiled``: the compiled loops are there. ``compression``: the codecs of the last batch of each partition.
-    ``transactional``, ``append_time``: of the last batches too; None where they could not be looked at.
+    ``transactional``, ``append_time``: of the last batches too; None where they could not be read.
     """
 
     topic: str
@@ -41,7 +41,7 @@ class TopicReport(msgspec.Struct):
 
 
 def topic_report(settings: Settings, topic: str) -> TopicReport:
-    """Look at the topic. Raises ``UnknownTopic``, and ``LogUnavailable`` where no broker answers."""
+    """Inspect the topic. Raises ``UnknownTopic``, and ``LogUnavailable`` where no broker answers."""
     from nodes.compiled import loading as compiled
     from nodes.runtime.log_opening import log_address, open_settings_log
 

@@ -20,7 +20,7 @@ def config_group() -> None:
 @app.command("show", epilog="Example: holon config show --origin -D node.function_timeout_ms=5000")
 def show(
     ctx: typer.Context,
-    origin: Annotated[bool, typer.Option("--origin", help="Say where each value comes from.")] = False,
+    origin: Annotated[bool, typer.Option("--origin", help="Name the source of each value.")] = False,
     config: ConfigOption = None,
     define: DefineOption = None,
     log_level: LogLevelOption = None,

@@ -73,7 +73,7 @@ def replay_letters(
 ) -> None:
     """Append letters to the job's input again, as they were, for when the job's code has been mended."""
     if bool(places) == all_of_them:
-        fail(2, "name the letters as PARTITION:OFFSET, or say --all")
+        fail(2, "name the letters as PARTITION:OFFSET, or give --all")
     settings = given.settings()
     declared = job_named(job, settings)
     from nodes.results.dead_letters import dead_letters, found, place_of, replay

@@ -23,7 +23,7 @@ def doctor(
     ] = None,
     topic: Annotated[
         str | None,
-        typer.Option("--topic", metavar="T", help="Say which way this topic will be read, and what makes it quicker."),
+        typer.Option("--topic", metavar="T", help="Report how this topic will be read, and what makes it quicker."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

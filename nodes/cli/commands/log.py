@@ -1,4 +1,4 @@
-"""`holon log`: what is in a log, and lines of a file into it. Records are shown as they are, repeats included."""
+"""`holon log`: what is in a log, and lines of a file into it. Records are shown as they are, duplicates included."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def tail(
 ) -> None:
     """Print the last records: partition, offset, log time, key (- for none) and payload, separated by tabs.
 
-    Repeats are shown; holon read removes them.
+    Duplicates are shown; holon read drops them.
     """
     if follow and as_json:
         fail(2, "one line of JSON cannot follow a topic; leave one of --json and --follow out")
@@ -103,7 +103,7 @@ def _chosen(topic: str, partition: int | None, partitions: int) -> list[int]:
 
 
 def _last(log: Log, topic: str, partition: int, end: int, count: int) -> list[ShownRecord]:
-    """The last ``count`` records before ``end``. Offsets have gaps, so it looks further back until there are enough."""
+    """The last ``count`` records before ``end``. Offsets have gaps, so it reads further back until there are enough."""
     from nodes.cli.payloads import records
 
     start, back = log.start_offset(topic, partition), count

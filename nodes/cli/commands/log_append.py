@@ -109,7 +109,7 @@ def _check_all(lines: BinaryIO, place: Callable[[int, bytes], tuple[int, _Row]],
 def _append_all(
     log: Log, topic: str, lines: BinaryIO, place: Callable[[int, bytes], tuple[int, _Row]], count: int
 ) -> list[int]:
-    """Append batch by batch; returns the number of records for each partition. An error says how far it came."""
+    """Append batch by batch; returns the number of records for each partition. An error reports how far it came."""
     appended, number = [0] * count, 0
     try:
         for batch in _batches(lines):

@@ -45,9 +45,9 @@ def node(
     """
     stops = given.root.stops
     settings = given.settings(*node_definitions(on_error, replicas), node=number)
-    asked = JobNode(job=job, number=number, expected=expect, accept_code=accept_code)
+    job_node = JobNode(job=job, number=number, expected=expect, accept_code=accept_code)
     try:
-        ending, ran = run_job_node(asked, settings, stops)
+        ending, ran = run_job_node(job_node, settings, stops)
     except StoppedEarly:
         if as_json:
             emit_json({"node": None, "number": number, "ending": "stopped"})

@@ -29,7 +29,7 @@ def profile(
     topic: Annotated[str | None, typer.Option("--topic", help="Of the log; default: the job's own input.")] = None,
     records: Annotated[int, typer.Option("--records", min=1, help="At most so many, from the beginning.")] = 200_000,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.0, help="Processor time to look at; the records come again until then.")
+        float, typer.Option("--seconds", min=0.0, help="Processor time to measure; the records come again until then.")
     ] = 2.0,
     flamegraph: Annotated[
         Path | None, typer.Option("--flamegraph", dir_okay=False, help="Write the stacks as a picture (SVG).")

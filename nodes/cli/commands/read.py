@@ -1,4 +1,4 @@
-"""`holon read`: the outputs of a job behind the reader that removes repeats."""
+"""`holon read`: the outputs of a job behind the reader that drops duplicates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print each output of a topic once, a payload a line: repeats and outputs of older incarnations are left out.
+    """Print each output of a topic once, a payload a line: duplicates and outputs of older incarnations are left out.
 
     Without --follow: what is there now. With it: what arrives from now on. The counts go to standard error.
     An identity is job/incarnation/partition/track/position/n, followed by a tab.
@@ -60,7 +60,7 @@ def read(
         finally:
             summary = _summary(topic, reader, handed_out)
             note(
-                f"{summary['records']} outputs, {summary['repeats_dropped']} repeats and "
+                f"{summary['records']} outputs, {summary['repeats_dropped']} duplicates and "
                 f"{summary['stale_dropped']} of older incarnations dropped"
             )
 

@@ -151,7 +151,7 @@ def _screen(no_view: bool, settings: Settings) -> Screen:
 
 
 def _refuse_failed(opened: JobRun, monitor: Monitor) -> None:
-    """The failure is on the log, and no node would take the partition up again: better said before any starts."""
+    """The failure is on the log, and no node would claim the partition again: better reported before any starts."""
     from nodes.errors import RunFailed
 
     if monitor.failure is not None:
@@ -179,7 +179,7 @@ def _report(result: RunAccount, as_json: bool) -> None:
     for line in (
         f"job {result.job} incarnation {result.incarnation}: {result.ending.value} after {result.wall_s:.1f} s; "
         f"{result.nodes} nodes, {result.partitions} partitions",
-        f"outputs {result.outputs:,} ({topics or 'no output topic'}); {result.repeats_dropped:,} repeats dropped",
+        f"outputs {result.outputs:,} ({topics or 'no output topic'}); {result.repeats_dropped:,} duplicates dropped",
         f"{identity(result.taken, counts)}: {verdict}",
         f"steals {result.steals}, suppressed {result.suppressed}, restarts {result.restarts}",
         letters,

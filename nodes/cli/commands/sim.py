@@ -25,7 +25,7 @@ def sim(
     base_seed: Annotated[int | None, typer.Option("--base-seed", help="The first seed (default: a new one).")] = None,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="At most so many nodes in a fleet.")] = 6,
     case: Annotated[str | None, typer.Option("--case", help="Only this job (default: drawn).")] = None,
-    replicas: Annotated[int | None, typer.Option("--replicas", min=1, help="Copies (default: drawn).")] = None,
+    replicas: Annotated[int | None, typer.Option("--replicas", min=1, help="Replicas (default: drawn).")] = None,
     processes: Annotated[int, typer.Option("--processes", min=1, help="Processes to share the seeds.")] = 2,
     resume: Annotated[
         Path | None, typer.Option("--resume", metavar="FILE", help="Keep the progress there, and go on from it.")

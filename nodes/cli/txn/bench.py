@@ -173,7 +173,7 @@ def problem_of_spark() -> str | None:
 
 
 def spark_does(validator: Who, what: str) -> bool:
-    """Raises ``MissingDependency`` where Spark was asked for by name and cannot run."""
+    """Raises ``MissingDependency`` where Spark was requested by name and cannot run."""
     if validator == "plain":
         return False
     problem = problem_of_spark()
@@ -186,7 +186,7 @@ def spark_does(validator: Who, what: str) -> bool:
 
 
 def spark_judges(workload: str, validate: Who | None) -> bool:
-    """Whether Spark judges this run; raises where it was asked for by name and cannot."""
+    """Whether Spark judges this run; raises where it was requested by name and cannot."""
     from nodes.transactions.bench.spark_sql import KNOWN
 
     if validate is None or validate == "plain":
@@ -201,7 +201,7 @@ def spark_judges(workload: str, validate: Who | None) -> bool:
 
 @contextmanager
 def _place(given: GivenOptions) -> Iterator[tuple[Settings, tuple[str, ...]]]:
-    """Settings with a log of this run's own where the user names none; and what tells child processes of it."""
+    """Settings with a log of this run's own where the user names none; and options that child processes need."""
     from nodes.runtime.log_opening import drop_topics, local_kafka
     from nodes.settings.settings import refined
 

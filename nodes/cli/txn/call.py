@@ -26,14 +26,16 @@ def call(
     function: Annotated[str, typer.Argument(metavar="FUNCTION", help="What to call.")],
     arguments: Annotated[str, typer.Argument(metavar="JSON", help="A list, or an object of named arguments.")] = "null",
     job: Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")] = None,
-    request_id: Annotated[str | None, typer.Option("--id", help="Request id: asked again, the same reply.")] = None,
+    request_id: Annotated[
+        str | None, typer.Option("--id", help="Request id: a retry with it gets the same reply.")
+    ] = None,
     since: Annotated[
-        int | None, typer.Option("--since", min=0, help="Of an id that was tried before: as its first try has said.")
+        int | None, typer.Option("--since", min=0, help="For a retry: the value that the first try has reported.")
     ] = None,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the reply.")] = 30.0,
     gateway: Annotated[
         str | None,
-        typer.Option("--gateway", metavar="URL", help="Ask `holon txn serve` there, not the log; with its token."),
+        typer.Option("--gateway", metavar="URL", help="Call `holon txn serve` there, not the log; with its token."),
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option("--token-file", help="With --gateway: a file with the token, if not the shared one.")
@@ -46,7 +48,7 @@ def call(
     except (ValueError, RecursionError) as error:
         fail(2, f"the arguments are no JSON: {error}")
     if gateway is None and token_file is not None:
-        fail(2, "--token-file goes with --gateway URL; on the log nobody asks for a token")
+        fail(2, "--token-file goes with --gateway URL; the log needs no token")
     if gateway is not None and job is not None:
         fail(2, "--job goes with the log; a gateway serves one job, which its own --job names")
     settings = given.settings()
@@ -62,7 +64,7 @@ def call(
         else:
             outcome = _on_the_log(settings, job, request, request_id, timeout_s)
     except BadArguments as error:
-        fail(2, f"nothing was asked: {error}")
+        fail(2, f"nothing was sent: {error}")
     show_outcome(outcome, as_json)
 
 
@@ -109,7 +111,7 @@ def show_outcome(outcome: Any, as_json: bool) -> None:
     why = fits_json(answer)
     if as_json and why is not None:
         ended = f"was aborted ({outcome.kind})" if aborted else "has committed"
-        fail(1, f"the transaction {ended}; JSON cannot say more, without --json it is shown: {why}")
+        fail(1, f"the transaction {ended}; JSON cannot hold the result, without --json it is shown: {why}")
     if as_json:
         emit_json(answer)
     elif not aborted:

@@ -26,7 +26,7 @@ def replay(
     to_epoch: Annotated[int | None, typer.Option("--to-epoch", min=1, help="The last one to run again.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a job's log again, twice, and name the first function and request that give something else than the log says.
+    """Run a job's log again, twice, and name the first function and request that differ from the log.
 
     The runs have other hash seeds and time zones than each other. Nothing is written to the log; nodes may be at work.
     Exit code 1 if a function is not deterministic, or if records that are needed are gone.
@@ -53,7 +53,7 @@ def replay(
         emit_json(found)
     elif found.deterministic:
         counts = f"{found.epochs:,} epochs with {found.replies:,} replies"
-        print(f"job {name}: {counts}, run again twice, gave what the log says")
+        print(f"job {name}: {counts}, run again twice, gave what is on the log")
     if found.divergence is not None:
         raise RunFailed(_described(found, found.divergence))
 

@@ -46,10 +46,10 @@ def node(
 ) -> None:
     """Work on a transactional job as one more node, until SIGTERM or Ctrl-C."""
     settings = given.settings(*node_definitions(None, replicas), node=number)
-    asked = ProgramNode(program=program, number=number, sequencers=sequencers, accept_code=accept_code)
+    program_node = ProgramNode(program=program, number=number, sequencers=sequencers, accept_code=accept_code)
     stops = given.root.stops
     try:
-        run_program_node(asked, settings, stops)
+        run_program_node(program_node, settings, stops)
     except StoppedEarly:
         end_early(stops)
     note(f"node {number}: stopped")

@@ -27,7 +27,7 @@ def serve(
         typer.Option("--token-file", help="A file with what callers show as Authorization: Bearer TOKEN."),
     ] = None,
     is_open: Annotated[
-        bool, typer.Option("--open", help="Ask for no token: every user of this machine may call.")
+        bool, typer.Option("--open", help="Require no token: every user of this machine may call.")
     ] = False,
     connections: Annotated[int, typer.Option("--connections", min=1, help="Connections at once.")] = 1_000,
     allow_host: Annotated[
@@ -35,12 +35,12 @@ def serve(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Open the HTTP gateway of a transactional job, until SIGTERM or Ctrl-C; /openapi.json says what it answers.
+    """Open the HTTP gateway of a transactional job, until SIGTERM or Ctrl-C; /openapi.json describes its answers.
 
     Callers show a token: that of --token-file, or this user's own, in a file that only this user can read.
     """
     if is_open and token_file is not None:
-        fail(2, "--open asks for no token, --token-file names one: give one of the two")
+        fail(2, "--open requires no token, --token-file names one: give one of the two")
     settings = given.settings()
     from nodes.runtime.log_opening import open_settings_log
     from nodes.transactions.gateway.serving import refuse_open_host
