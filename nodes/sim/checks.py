@@ -1,4 +1,4 @@
-"""The conditions after a run: results against the plain computation, repeats, conservation, replicas."""
+"""The conditions after a run: results against the plain computation, duplicates, conservation, replicas."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FRESH = "a reader from the start"
 
 
 class Known(Protocol):
-    """An incarnation, as far as it is looked at here."""
+    """The fields of an incarnation that the checks read."""
 
     @property
     def name(self) -> str: ...
@@ -55,7 +55,7 @@ class Known(Protocol):
 
 
 class Checked(Protocol):
-    """A world, as far as it is looked at here."""
+    """The fields of a world that the checks read."""
 
     @property
     def options(self) -> Options: ...
@@ -154,8 +154,8 @@ def outputs(world: Checked, output: str) -> list[bytes]:
     assert reader.check is not None
     if reader.check.differing or reader.check.unknown:
         raise InvariantBroken(
-            f"output {output}: {reader.check.differing} repeats differ, {reader.check.unknown} were never handed out: "
-            f"{reader.check.first_difference}"
+            f"output {output}: {reader.check.differing} duplicates differ, "
+            f"{reader.check.unknown} were never handed out: {reader.check.first_difference}"
         )
     return values
 
@@ -216,7 +216,7 @@ def check_repeats(world: Checked) -> None:
 
 
 def check_unsent(world: Checked) -> None:
-    """A node that is cut off answers nothing false: what it could not write is what stands on the log in the end."""
+    """A node that is cut off answers nothing false: the outputs that it could not write are on the log in the end."""
     topics = Topics.of(world.run).outputs
     known = set(topics.values())
     unsent = [(topic, OutputId.from_bytes(header), value) for topic, header, value in world.unsent if topic in known]
@@ -325,7 +325,7 @@ def check_replicas(world: Checked, processes: Sequence[Known], behind: bool = Fa
     beyond: dict[tuple[int, str], bytes] = {}
     for name in sorted(pictures):
         for partition, (one, other) in enumerate(zip(whole, pictures[name], strict=True)):
-            rotten = world.options.faults.delta_rotten > 0  # a reader from the start cannot ask for what is damaged
+            rotten = world.options.faults.delta_rotten > 0  # a reader from the start cannot request what is damaged
             cut = bool(world.options.truncation)  # nor for what a broker has lost; and producers were held up
             may_lack = (
                 behind or rotten or cut or made.get(partition, RECORD_START) < fresh.slots[partition].record.position
@@ -381,7 +381,7 @@ def picture(replica: Replica) -> list[bytes]:
 
 
 def positions(shown: bytes) -> list[list[int]]:
-    """Where the tracks of a slot's picture stand."""
+    """The positions of the tracks of a slot's picture."""
     _, *tracks = msgspec.msgpack.decode(shown)
     return [track[1] for track in tracks]
 

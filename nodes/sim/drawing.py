@@ -140,7 +140,7 @@ def _with_loads(options: Options) -> Options:
 def _with_upstream(options: Options) -> Options:
     """Some seeds read what another job has written, with all that its nodes, zombies and its reset have left there.
 
-    Not where the input loses its end: a first copy that is lost, and written again behind later ones, is a duplicate.
+    Not where the input loses its end: an output that is lost, and written again behind later ones, is a duplicate.
     """
     rng = _stream(options, "upstream")
     drawn = rng.random() < 0.12 and options.truncation != "input"
@@ -150,7 +150,7 @@ def _with_upstream(options: Options) -> Options:
 def _with_truncation(options: Options) -> Options:
     """Some seeds lose the end of a topic, with no fault beside that could keep a node from noticing it.
 
-    Where a job allows idleness, the order of the broadcast decides, which no checkpoint tells: it is cut while nodes
+    Where a job allows idleness, the order of the broadcast decides, which no checkpoint holds: it is cut while nodes
     run or not at all.
     """
     rng = _stream(options, "lost ends")

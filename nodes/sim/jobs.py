@@ -140,7 +140,7 @@ def _count_all(options: Options) -> Job:
 
 
 def _manual(options: Options) -> Job:
-    """Every third record says how far event time has come."""
+    """Every third record advances the watermark."""
 
     class Manual(ProcessingFunction[Event]):
         count = WCRDT(GCounter(), Tumbling(options.window_ms))
@@ -296,7 +296,7 @@ def _own_windows(options: Options) -> Job:
 
 
 def _awaiting(options: Options) -> Job:
-    """A record that completes windows on its partition waits for the newest of them, and tells what is in it."""
+    """A record that completes windows on its partition waits for the newest of them, and emits its value."""
     size, delay = options.window_ms, options.delay_ms
 
     class Awaiting(ProcessingFunction[Event]):

@@ -101,7 +101,7 @@ class NodeProcess:
 
     def turn(self) -> None:
         """One turn of the driver. Raises what ends the incarnation, and ``InvariantBroken``."""
-        self._turns += 1  # at everything, or where the log says that there is something
+        self._turns += 1  # at everything, or where the log reports records
         self.driver.turn(self.log.wait(self.driver.waits_for(), 0) if self._turns % 2 else None)
         if self.node.left is not None:
             self.driver.finish()
@@ -135,7 +135,7 @@ class NodeProcess:
         self.rate = 1.0
         self.cut = no_cut()
 
-    # --- what the log asks --------------------------------------------------------------------------------------
+    # --- calls of the log ---------------------------------------------------------------------------------------
 
     @property
     def rng(self) -> random.Random:
@@ -297,7 +297,7 @@ class NodeProcess:
         """The node has trimmed one of the job's own topics."""
         self._trace("trimmed", f"{topic}[{partition}] before {offset}")
 
-    # --- what the store and the driver ask ----------------------------------------------------------------------
+    # --- calls of the store and the driver ----------------------------------------------------------------------
 
     def _before_store(self, verb: str) -> None:
         if self.dead:
@@ -335,7 +335,7 @@ class NodeProcess:
             return
         self._trace("preempted", f"{where} for {duration_ms} ms")
         self.world.go_on_without(duration_ms)
-        self.world.appended_ms = self.world.now_ms  # quiet is what comes after: this node may have much to say
+        self.world.appended_ms = self.world.now_ms  # the quiet time begins now: this node may have much to send
         self._trace("resumed", where)
         if self.dead:
             raise Crash("killed while it was paused")

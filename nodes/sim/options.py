@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 ISOLATIONS = ("whole", "appends", "control", "heartbeats")
-"""A node that only reads nothing is not here: it says that it is alive, and is believed."""
+"""A node that only reads nothing is not here: its heartbeats arrive, and it counts as alive."""
 
 
 TRUNCATIONS = ("input", "output", "broadcast", "control")
@@ -59,7 +59,7 @@ class Options:
     ``isolation``: how one node is cut off while nothing else happens; empty where anything may happen.
     ``idle_timeout_ms`` 0: as long as a suspicion. ``starved``: the chance of a turn to take up to 5 s.
     ``continued``: so often the job goes on behind the end of its input; ``continued_early``: while nodes are still
-    there; ``bounded``: nodes are told of the end before it is declared, and records come behind it at once.
+    there; ``bounded``: nodes know the end before it is declared, and records come behind it at once.
     ``code_changes``: the chance of a step to meet other code of the job.
     """
 

@@ -38,7 +38,7 @@ FINDINGS = (
 class Verdict:
     """How a run ended.
 
-    ``problem`` is None if all held; ``counts`` says how often each thing happened, ``replay`` is the command that does
+    ``problem`` is None if all held; ``counts`` holds how often each thing happened, ``replay`` is the command that does
     the same again.
     """
 
@@ -104,7 +104,7 @@ def live(world: World) -> None:
     while True:
         _to_the_end(world)
         if world.truncating.was_reported:
-            return  # the job has ended by name, and whoever came later has said so too
+            return  # the job has ended with a named error, which later nodes have reported too
         is_over = world.all_done()
         if is_over:
             _check(world)

@@ -68,7 +68,7 @@ class MemoryCheckpoints:
             self.files.pop(name, None)
 
     def damage(self, name: str, rng: random.Random) -> str:
-        """Flip a bit, cut the end off, or lose the file; says which."""
+        """Flip a bit, cut the end off, or lose the file; returns which."""
         data = self.files[name]
         kind = rng.choice(["flipped", "torn", "lost"]) if data else "lost"
         if kind == "lost":
@@ -82,7 +82,7 @@ class MemoryCheckpoints:
 
 
 class LateLoader(Generic[T]):
-    """A ``Saver`` for loads, which are done, one after the other, ``delay_ms`` after they were asked for."""
+    """A ``Saver`` for loads, which are done, one after the other, ``delay_ms`` after they were requested."""
 
     def __init__(self, now_ms: Callable[[], int], delay_ms: int) -> None:
         self._now_ms = now_ms

@@ -79,7 +79,7 @@ class Tally(msgspec.Struct):
 
 
 def resumed(path: Path, plan: SeedPlan) -> Tally:
-    """Where the file stands; a new tally if there is none. The first seed is the file's. Raises ``RunFailed``."""
+    """The tally of the file; a new one if there is none. The first seed is the file's. Raises ``RunFailed``."""
     if not path.exists():
         return Tally(plan)
     try:

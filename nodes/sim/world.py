@@ -1,7 +1,7 @@
 """The simulated world: a virtual clock, one log, one store, and incarnations of nodes that take turns at random.
 
 Two rules for this file: everything is drawn from one seeded generator, so that a seed is a run; time moves only here.
-A node that is preempted stands on the Python stack while others live on, so at most ``MAX_DEPTH`` do at once.
+A node that is preempted stays on the Python stack while others go on, so at most ``MAX_DEPTH`` do at once.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class World:
 
     @property
     def depth(self) -> int:
-        """How many nodes stand on the stack, the one in hand included."""
+        """How many nodes are on the stack, the one in hand included."""
         return len(self.standing)
 
     def run_until(self, done: Callable[[], bool], until_ms: int) -> bool:
@@ -103,7 +103,7 @@ class World:
         return True
 
     def go_on_without(self, duration_ms: int) -> None:
-        """The others live on while the nodes on the stack stand still."""
+        """The others go on while the nodes on the stack are paused."""
         until_ms = self.now_ms + duration_ms
         while self.now_ms < until_ms:
             self.step()
@@ -202,7 +202,7 @@ class World:
         return self._fed == len(self.feeds)
 
     def end_input(self) -> None:
-        """Say that the input is complete, once."""
+        """Declare the end of the input, once."""
         if not self.input_ended:
             self.input_ended = True
             ends = declare_end(self.log, self.run)
@@ -232,7 +232,7 @@ class World:
         self.trace.add(self.now_ms, "start", process.name)
 
     def kill(self, process: NodeProcess) -> None:
-        """Its memory is lost; if it stands on the stack, it finds out when it comes back."""
+        """Its memory is lost; if it is on the stack, it finds out when it comes back."""
         self._end(process, "killed")
 
     def _something_happens(self) -> None:
@@ -346,7 +346,7 @@ class World:
         return self.faults is CALM
 
     def quiet(self) -> bool:
-        """True once everything is fed, nothing is on its way, and for some time nobody had anything to say."""
+        """True once everything is fed, nothing is on its way, and for some time no node has appended anything."""
         options = self.options
         wait_ms = 3 * max(
             options.failure_timeout_ms,
@@ -369,7 +369,7 @@ class World:
         return names.issuperset(self.folded().owners().values())  # what a dead node leaves is taken, if late
 
     def all_done(self) -> bool:
-        """True once the log says that everything is answered, and every node has left."""
+        """True once everything on the log is answered, and every node has left."""
         if self.processes:
             return False
         return self.failed or self.truncating.refuses or self.folded().all_done()

@@ -1,7 +1,7 @@
 """Other code of the job while it runs: a deployment, starts with code that nobody has accepted, or of another job.
 
-Two rules for this file: the other code gives the same results, so that the oracle stands; a node that has read that
-the job went on with other code than its own works no further.
+Two rules for this file: the other code gives the same results, so that the oracle stays valid; a node that has
+read that the job went on with other code than its own works no further.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A job whose input was complete goes on behind it (``holon run --continue``), with all faults of its first part again.
 
 Two rules for this file: it draws from streams of its own, so that the first part of a run is what it was before; a
-refusal is right only where the final checkpoints, or the job's declaration, ask for it.
+refusal is right only where the final checkpoints, or the job's declaration, require it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Continuing:
             self._feed(self._parts + 1)
 
     def planned(self) -> list[int]:
-        """Where the input of each partition will end in this part; [] where no node is told."""
+        """Where the input of each partition will end in this part; [] where no node is informed."""
         world = self.world
         if not world.options.bounded:
             return []

@@ -171,7 +171,7 @@ class NodeLog(Log):
         return max(self._log.start_offset(topic, partition), self._trimmed.get((topic, partition), 0))
 
     def end_offset(self, topic: str, partition: int) -> int:
-        """Always the true one: it is asked of who leads the partition, or there is no answer."""
+        """Always the true one: the partition's leader returns it, or there is no answer."""
         return self._log.end_offset(topic, partition)
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:

@@ -1,6 +1,6 @@
 """Availability: while one node is cut off, the windows of the others complete, and it answers nothing false.
 
-Some seeds have this one fault and no other, so that it can be said how soon things must happen.
+Some seeds have this one fault and no other, so that a bound is known within which things must happen.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Isolation:
         truth = complete(whole)
         for (state, window), value in sorted(self.believed.items()):
             if window.end_ms <= whole.dropped_through_ms:
-                continue  # a full slot on the log says so; what was answered from it is compared with the results
+                continue  # a full slot on the log shows it; answers from it are compared with the results
             if truth.get((state, window)) != value:
                 raise InvariantBroken(
                     f"cut off, {state} {window} was {value!r}, everybody reads {truth.get((state, window))!r}"

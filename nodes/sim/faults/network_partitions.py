@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from nodes.streams.jobs import Topics
 
 NETSPLITS = ("whole", "whole", "appends", "reads", "control", "heartbeats")
-"""Cut off altogether, or one way only, or from the topics by which the fleet hears of it."""
+"""Cut off altogether, or one way only, or from the topics that carry its heartbeats and claims."""
 STALE = ("stale control", "stale broadcast", "stale shared")
 """Reads of one or several topics that find nothing new."""
 

@@ -20,7 +20,7 @@ FIRST_SEED = 1 << 40
 SHORTEST_TURN_MS, LONGEST_TURN_MS = 100, 5000
 SHORTEST_SPELL_MS = 2000
 POINTS = 4
-"""A turn stands still at one of so many of its first points between two effects, or after it."""
+"""A turn pauses at one of so many of its first points between two effects, or after it."""
 
 
 def replicas(seed: int, rng: random.Random) -> int:
@@ -92,7 +92,7 @@ class Stress:
                 world.kill(process)
 
     def begins(self, process: NodeProcess) -> None:
-        """A node is about to take its turn: for how long will it stand still in it, and where?"""
+        """A node is about to take its turn: for how long will it pause in it, and where?"""
         world, rng = self.world, self.world.rng
         if world.now_ms >= self._pressed_until_ms.get(process.name, 0) or world.healed:
             return

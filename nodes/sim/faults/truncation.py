@@ -1,8 +1,8 @@
 """A broker that comes back without acknowledged records at the end of a topic, once in a run.
 
-While nodes run, those that had read further hear of it at their next read, as by the leaders' epochs; the topic grows
+While nodes run, those that had read further detect it at their next read, as by the leaders' epochs; the topic grows
 again at once. So it does while none runs where an input has lost what a checkpoint was made from. Otherwise nothing is
-appended before nodes had time to look: an overgrown loss behind the newest checkpoint cannot be seen (``faults.md``).
+appended before nodes had time to read: an overgrown loss behind the newest checkpoint cannot be seen (``faults.md``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Truncating:
         self.world.trace.add(self.world.now_ms, "refused-to-begin")
 
     def named(self, reason: str) -> bool:
-        """True if a node may leave as failed: something was lost, and it says what to do."""
+        """True if a node may leave as failed: something was lost, and the reason names the remedy."""
         self.was_reported |= self.lost is not None and not self._is_made_good and "--reset" in reason
         return self.was_reported
 
@@ -65,7 +65,7 @@ class Truncating:
         if not options.truncation or self.lost is not None or world.now_ms < options.truncation_ms or world.depth:
             return
         if world.folded().all_done():
-            return  # nobody goes on
+            return  # no node goes on
         places = [
             place for place in self._places(options.truncation) if self._floor(place) < world.log.end_offset(*place)
         ]
@@ -121,6 +121,6 @@ class Truncating:
             world.unsent.clear()  # of records that never were, for all who come later
         if place.topic == self._topics.control:
             world.forget_fold()
-            if world.input_ended:  # whoever has asked for something that nobody remembers asks again
+            if world.input_ended:  # a lost declaration is made again
                 declare_end(world.log, world.run)
         return end

@@ -1,7 +1,7 @@
 """An input that another job has written: what its nodes wrote twice, what zombies add, what came before a reset.
 
-Two rules for this file: a first copy of the newest incarnation comes in its order, whatever stands between; which
-copies those are is worked out from the log with sets, not by what the engine keeps.
+Two rules for this file: a first write of the newest incarnation comes in its order, whatever lies between; which
+writes those are is worked out from the log with sets, not by what the engine keeps.
 """
 
 from __future__ import annotations

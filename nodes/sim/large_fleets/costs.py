@@ -20,7 +20,7 @@ SHARE = 0.98
 class TurnCounts(msgspec.Struct):
     """The work of one or more turns, or (as ``Costs``) microseconds for one of each.
 
-    ``slots``: turns times partitions of the job; ``looks``: turns that looked at every topic, times partitions;
+    ``slots``: turns times partitions of the job; ``looks``: turns that polled every topic, times partitions;
     ``runners``: turns times partitions of the node; ``batches`` of input of one event, and what each of the ``events``
     more costs; ``deltas_in`` read, ``folds``: those times partitions of the job; ``deltas_out`` written;
     ``control`` records and ``heartbeats`` read; ``sends``: all else that was written; ``windows`` completed, and
@@ -72,7 +72,7 @@ class Costs(TurnCounts):
 def fit(turns: Sequence[tuple[TurnCounts, float]], known: TurnCounts | None = None) -> Costs:
     """Costs, none below zero, whose sums come as near as can be (least squares, in proportion) to the measured turns.
 
-    In the end they are raised or lowered alike, so that they tell what all turns together have cost.
+    In the end they are raised or lowered alike, so that their sum is the cost of all turns together.
     ``known``: costs that were measured otherwise and stay as they are. Raises ``ValueError`` without turns.
     """
     if not turns:
@@ -86,8 +86,8 @@ def fit(turns: Sequence[tuple[TurnCounts, float]], known: TurnCounts | None = No
     found = fixed.copy()
     left = (spent[usual] - counts @ fixed) * weights
     found[free] = _not_negative(counts[:, free] * weights[:, None], left)
-    told, measured = (all_counts @ np.where(free, found, 0)).sum(), (spent - all_counts @ fixed).sum()
-    found[free] *= max(measured, 0.0) / told if told > 0 else 1.0
+    modelled, measured = (all_counts @ np.where(free, found, 0)).sum(), (spent - all_counts @ fixed).sum()
+    found[free] *= max(measured, 0.0) / modelled if modelled > 0 else 1.0
     return Costs(*found.tolist())
 
 

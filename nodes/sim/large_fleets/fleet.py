@@ -1,6 +1,6 @@
 """A fleet of a thousand nodes in one process: only those turn whom something concerns, and what is equal is shared.
 
-Two rules for this file: nodes and drivers are the real ones (``shared.py`` says what they share, and a few share
+Two rules for this file: nodes and drivers are the real ones (``shared.py`` names what they share, and a few share
 nothing, to compare with); virtual time moves only here.
 """
 
@@ -70,7 +70,7 @@ def large_options(nodes: int, partitions: int, seed: int) -> Options:
 
 
 class FleetLog(MemoryLog):
-    """Counts bytes by topic and says what was appended."""
+    """Counts bytes by topic and reports what was appended."""
 
     def __init__(self, fleet: LargeFleet) -> None:
         super().__init__(clock_ms=lambda: fleet.now_ms)
@@ -186,7 +186,7 @@ class LargeFleet:
         self._wake(member, self.now_ms + 1)
 
     def kill(self, member: FleetMember) -> None:
-        """It is gone, and nobody is told."""
+        """It is gone, without a notice."""
         member.dead = True
         self.killed += 1
         self.shared.inboxes.pop(member.name, None)
@@ -376,7 +376,7 @@ class LargeFleet:
         shares = {"avg": found.mean(), "p50": np.percentile(found, 50), "p99": np.percentile(found, 99)}
         seconds = self.now_ms / 1000
         groups = self.log.appended.get(self.topics.group_heartbeats, 0) / 16
-        said = self.log.appended[self.topics.heartbeats] + groups
+        heartbeat_bytes = self.log.appended[self.topics.heartbeats] + groups
         return Report(
             nodes=self.options.nodes,
             partitions=self.options.partitions,
@@ -386,7 +386,7 @@ class LargeFleet:
             results=len(outputs(self, "main")),
             latency_ms={name: round(float(value), 1) for name, value in shares.items()} | {"max": float(found.max())},
             broadcast_bytes_per_s=int(self.log.appended[self.topics.broadcast] / seconds),
-            heartbeat_bytes_per_s=int(said / seconds),
+            heartbeat_bytes_per_s=int(heartbeat_bytes / seconds),
             control_bytes_per_s=int(self.log.appended[self.topics.control] / seconds),
         )
 

@@ -31,7 +31,7 @@ MANY = 10_000
 
 
 class SharedReplica(Replica):
-    """A replica that many nodes read: no node drops anything of it, and what is asked often is kept up to date."""
+    """A replica that many nodes read: no node drops anything of it, and what is read often is kept up to date."""
 
     def __init__(self, run: JobRun) -> None:
         super().__init__(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
@@ -108,7 +108,7 @@ class Shared:
                     raise InvariantBroken(f"partition {partition}: {message} does not fit into the shared replica")
 
     def _route(self, fact: f.Fact) -> None:
-        """To whom it means something; who looks at the fold sees it there anyway."""
+        """To the members that it concerns; those that read the fold see it there anyway."""
         match fact:
             case f.NodeJoined(node) | f.PartitionReleased(_, _, node):
                 concerned = [node]

@@ -1,7 +1,7 @@
 """A fleet in virtual time in which every turn takes as long as it costs: for sizes that no machine here can run.
 
-Two rules for this file: nodes and drivers are the real ones (``shared.py`` says what most of them share; one shares
-nothing); time passes only as ``Costs`` and the way to the log say, so that a run is the same every time.
+Two rules for this file: nodes and drivers are the real ones (``shared.py`` names what most of them share; one shares
+nothing); time passes only by ``Costs`` and the way to the log, so that a run is the same every time.
 
 Executed, modelled and omitted parts: ``docs/design/scale.md``.
 """
@@ -37,7 +37,7 @@ START_US = 2000 * MS
 
 
 class Input(Protocol):
-    """The produced records: at tick n one record for each partition, which stands for ``plan.events`` events."""
+    """The produced records: at tick n one record for each partition, which represents ``plan.events`` events."""
 
     def records(self, tick: int) -> Sequence[bytes]: ...
     def time_ms(self, tick: int) -> int: ...
@@ -45,7 +45,7 @@ class Input(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TimedPlan:
-    """A run. ``tick_ms``: between records of a partition, each of which stands for ``ticks`` batches of ``events`` in
+    """A run. ``tick_ms``: between records of a partition, each of which represents ``ticks`` batches of ``events`` in
     all. ``window_ms``: of event time. ``transit_us``: from a send to the record on the log, and its readers awake."""
 
     nodes: int
@@ -211,7 +211,7 @@ class TimedFleet:
         idle_us += costs.runners * len(member.node.work.runners)
         delta_us = costs.deltas_in + costs.folds * self.plan.partitions
         look_us = costs.looks * self.plan.partitions
-        turns, looks, first = 0, 0, member.taken
+        turns, polls, first = 0, 0, member.taken
         while member.taken < len(arrivals):
             begins_us = max(member.free_us, arrivals[member.taken])
             if begins_us >= self.now_us:
@@ -219,11 +219,11 @@ class TimedFleet:
             there = bisect_right(arrivals, begins_us, lo=member.taken)
             cost_us = idle_us + delta_us * (there - member.taken)
             if begins_us - member.looked_us >= LOOK_US:
-                member.looked_us, looks, cost_us = begins_us, looks + 1, cost_us + look_us
+                member.looked_us, polls, cost_us = begins_us, polls + 1, cost_us + look_us
             member.busy_us += cost_us
             member.free_us, member.taken, turns = begins_us + cost_us, there, turns + 1
         parts, read = self.plan.partitions, member.taken - first
-        only = TurnCounts(turns, turns * parts, looks * parts, turns * len(member.node.work.runners))
+        only = TurnCounts(turns, turns * parts, polls * parts, turns * len(member.node.work.runners))
         only.deltas_in, only.folds = read, read * parts
         member.done.add(only)
 
@@ -268,7 +268,7 @@ class TimedFleet:
             member.complete_ms = max(complete_ms, -(1 << 62))
 
     def _cost(self, member: TimedMember, counts: TurnCounts, spent_us: float) -> float:
-        """The duration of the turn; a record that stands for several batches is charged as so many turns."""
+        """The duration of the turn; a record that represents several batches is charged as so many turns."""
         if self.costs is None:
             member.turns.append((counts, spent_us))
             member.busy_us += spent_us
