@@ -1,4 +1,4 @@
-"""Feeds bound topics into their job: reads a partition, asks for one transaction after the other, skips what fails.
+"""Feeds bound topics into their job: reads a partition, requests one transaction after the other, skips what fails.
 
 The owner of request partition ``p mod sequencers`` feeds input partition ``p``. Two owners do no harm: the transaction
 itself checks that its records are next (``transactional/streams.py``). A record that another Holon job has written
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 MAX_BYTES = 1 << 17
 """Of the records of one transaction; a single one may be larger."""
 ASK_AGAIN_S = 5.0
-"""A feed that has stopped asks so often whether it may go on."""
+"""A feed that has stopped checks at this interval whether it may go on."""
 
 
 class Feeding:
@@ -62,7 +62,7 @@ class Feeding:
             return False
         try:
             client.poll()
-        except RepliesTrimmed as error:  # this node stood still: its feeds ask again how far their partitions are
+        except RepliesTrimmed as error:  # this node was paused: its feeds query their cursors again
             logger.info("feeding begins anew: %s", error)
             self._feeds.clear()
             self._client = TransactionClient(self._log, self._job)
@@ -84,7 +84,7 @@ class Feeding:
 
 
 class _Feed:
-    """One partition. ``read_from`` is None while it asks how far the partition has been fed, or waits for a reply."""
+    """One partition. ``read_from`` is None while it queries the partition's cursor, or waits for a reply."""
 
     def __init__(
         self, log: Log, client: TransactionClient, binding: Binding, partition: int, now_s: Callable[[], float]
@@ -92,7 +92,7 @@ class _Feed:
         self.binding = binding
         self.partition = partition
         self.read_from: int | None = None
-        self._next = 0  # as the cursor says; what lies between it and ``read_from`` holds no records
+        self._next = 0  # as in the cursor; what lies between it and ``read_from`` holds no records
         self._log = log
         self._client = client
         self._waits: tuple[str, str, int, int, int] | None = None  # request, function, start, end, records
@@ -100,12 +100,12 @@ class _Feed:
         self._now_s = now_s
         self._stopped_s: float | None = None
         self._seen: SeenOutputs | None = None  # None: no output of another job has been fed
-        self._asked_seen: SeenOutputs | None = None  # as it is once what was asked for is done
+        self._asked_seen: SeenOutputs | None = None  # as it is once the requested transaction is done
         self._upstream: list[Any] = []  # the same for the transaction that does it
         self._ask("where", 0, 0, 0, [])
 
     def turn(self) -> bool:
-        """Look at the reply, and ask for the next transaction."""
+        """Process the reply, and request the next transaction."""
         if self._waits is not None:
             if self._waits[0] not in self._client.answered:
                 return False
@@ -231,6 +231,6 @@ class _Feed:
 
     def _ask(self, function: str, start: int, end: int, records: int, arguments: list[Any]) -> None:
         self.read_from = None
-        name = uuid4().hex  # the cursor knows what was fed, so an id needs to say nothing
+        name = uuid4().hex  # the cursor holds what was fed, so an id needs no meaning
         self._client.send(CURSORS, self.binding.cursor(self.partition), function, arguments, request_id=name)
         self._waits = name, function, start, end, records

@@ -25,7 +25,7 @@ NewSaver: TypeAlias = Callable[[str], Saver[Any]]
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """Arguments of one node, times in ms. ``node``: its name, of which every life has another.
+    """Arguments of one node, times in ms. ``node``: its name, another one for each incarnation.
 
     ``number``: -1 has none. ``trim_interval_ms`` 0: the job's topics are never trimmed. ``groups``, ``rule``: as in
     ``Claiming``. ``replicas``: in all, the owner's included.

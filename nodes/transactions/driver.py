@@ -69,11 +69,11 @@ class TransactionDriver:
 
     @property
     def node(self) -> TransactionNode:
-        """The state machine of this life: to be read, and stepped by ``steps`` alone."""
+        """The state machine of this incarnation: to be read, and stepped by ``steps`` alone."""
         return self.steps.node
 
     def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
-        """Look at these topics, None: at every one, and at the time; False if there was nothing to do."""
+        """Poll these topics, None: every one, and the clock; False if there was nothing to do."""
         try:
             with self.log.batched():
                 moved, only_own = self._turn(ready)
@@ -84,12 +84,12 @@ class TransactionDriver:
             return True
 
     def _turn(self, ready: Collection[TopicPartition] | None) -> tuple[bool, bool]:
-        """Whether there was something to do; whether it was only to read what this node has said itself."""
+        """Whether there was something to do; whether it was only to read this node's own records."""
         if not self.has_begun:
             self._begin()
         now_ms, node = self._clocks.running_ms(), self.node
         self.heartbeats.turn(now_ms)
-        # Records that wake it are read in this turn: else every turn until the next look would wait for nothing.
+        # Records that wake it are read in this turn: else every turn until the next poll would wait for nothing.
         moved = self._turn_control(now_ms, wanted=ready is not None and self.control.where in ready)
         if self.ledger_load.is_loading:
             return self._begins(self.ledger_load.finished()) or moved, False
@@ -130,17 +130,17 @@ class TransactionDriver:
         self.log.poll_acks()
         now_ms, node = self._clocks.running_ms(), self.node
         commits = self.steps.commits.due(now_ms, at_once=False)
-        said = [] if only_own else self.checkpoints.turn(node.owned_partitions(), now_ms)
-        if commits or said:
+        notices = [] if only_own else self.checkpoints.turn(node.owned_partitions(), now_ms)
+        if commits or notices:
             with self.log.batched():
                 self.steps.send_commits(commits)
-                if said:
-                    self.log.send(*self.control.where, said)
+                if notices:
+                    self.log.send(*self.control.where, notices)
         if not only_own:
             self.trimming.turn(node, self.claiming.owned, self.control.position, now_ms)
 
     def report_figures(self, figures: Mapping[str, float]) -> None:
-        """Heartbeats tell these figures besides, by name."""
+        """Heartbeats report these figures besides, by name."""
         self.heartbeats.figures.update(figures)
 
     def leave(self) -> None:
@@ -177,7 +177,7 @@ class TransactionDriver:
 
     @property
     def watches(self) -> bool:
-        """Whether an owner may be late soon for which this node stands by, or a checkpoint may have been loaded."""
+        """Whether an owner whose standby this node is may be late soon, or a checkpoint may have been loaded."""
         if self.ledger_load.is_loading or self.units.loading:
             return True
         return bool(self.node.standing_by) and self.standbys.watches(self.node)
@@ -209,7 +209,7 @@ class TransactionDriver:
         return True
 
     def _begin_again(self, error: OffsetOutOfRange) -> None:
-        """In place, with the checkpoints that there are by now: this node stood still, and topics were trimmed.
+        """In place, with the checkpoints that there are by now: this node was paused, and topics were trimmed.
 
         Raises ``TopicsTrimmed`` where these are the same as the last time, and ``error`` where nothing was trimmed.
         """
@@ -282,7 +282,7 @@ class TransactionDriver:
 
 
 class HeartbeatWriter:
-    """Heartbeats of one node. ``figures`` are told with each, by name."""
+    """Heartbeats of one node. ``figures`` are reported with each, by name."""
 
     def __init__(self, log: Log, topic: str, node: str, interval_ms: int) -> None:
         self.figures: dict[str, float] = {}
@@ -298,5 +298,5 @@ class HeartbeatWriter:
         if self._beat_ms is None or not 0 <= now_ms - self._beat_ms < self._interval_ms:
             self._beat_ms = now_ms
             self._number += 1
-            beat = m.Heartbeat(FIRST_INCARNATION, self._node, self._number, stats=self.figures)
-            self._log.send(self._topic, 0, [m.encode(beat)])
+            heartbeat = m.Heartbeat(FIRST_INCARNATION, self._node, self._number, stats=self.figures)
+            self._log.send(self._topic, 0, [m.encode(heartbeat)])

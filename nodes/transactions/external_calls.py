@@ -1,8 +1,8 @@
-"""Makes the external calls that transactions ask for, each in a thread, and logs what came of them.
+"""Makes the external calls that transactions request, each in a thread, and logs their outcomes.
 
 The owner of a state partition calls for the transactions whose roots are there. Before it does, it reads the request
-partition to its end: what is logged there is never asked for again. Two owners, or a crash before the answer is logged,
-may repeat a call; that is what its idempotency key is for.
+partition to its end: a call whose answer is logged there is not made again. Two owners, or a crash before the answer is
+logged, may repeat a call; therefore it has an idempotency key.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ExternalCalls:
         return sum(each.until_ms is not None for each in self._calls.values())
 
     def turn(self, partitions: Mapping[int, StatePartition]) -> bool:
-        """Begin what is asked for and log what has come back; False if there was nothing to do."""
+        """Begin requested calls and log returned ones; False if there was nothing to do."""
         waiting = [each for number in sorted(partitions) for each in partitions[number].replies.asking.values()]
         if not waiting and not self._calls:
             return False

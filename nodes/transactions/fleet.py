@@ -45,15 +45,15 @@ class TransactionFleet:
 
     def add(self, number: int) -> FleetProcess:
         """Start one node."""
-        # A group of its own: Ctrl-C at the terminal reaches the parent alone, which asks it to leave.
-        asked = ProgramNode(
+        # A group of its own: Ctrl-C at the terminal reaches the parent alone, which sends it SIGTERM.
+        program_node = ProgramNode(
             program=self._program,
             number=number,
             sequencers=self._sequencers,
             accept_code=self._accept_code,
             parent=os.getpid(),
         )
-        process = subprocess.Popen(child_command(asked), env=self._environment, process_group=0)
+        process = subprocess.Popen(child_command(program_node), env=self._environment, process_group=0)
         member = FleetProcess(number, process)
         self.members.append(member)
         return member
@@ -69,18 +69,18 @@ class TransactionFleet:
 def stay(
     fleet: TransactionFleet, report: Callable[[str], None], on_wrong_pages: Callable[[], None] = lambda: None
 ) -> tuple[int, bool]:
-    """Start the fleet and stay with it until all nodes have ended or SIGTERM or SIGINT asked them to.
+    """Start the fleet and stay with it until all nodes have ended, by themselves or after SIGTERM or SIGINT.
 
-    Gives how many ended with an error for good, and whether it was Ctrl-C that asked. ``on_wrong_pages``: as
+    Returns how many ended with an error for good, and whether it was Ctrl-C. ``on_wrong_pages``: as
     ``Supervisor`` has it.
     """
-    asked = interrupted = False
+    requested = interrupted = False
 
     def stop(signum: int, frame: object) -> None:
-        nonlocal asked, interrupted
-        fleet.request_stop(again=asked)
-        interrupted |= not asked and signum == signal.SIGINT
-        asked = True
+        nonlocal requested, interrupted
+        fleet.request_stop(again=requested)
+        interrupted |= not requested and signum == signal.SIGINT
+        requested = True
 
     before = [(each, signal.signal(each, stop)) for each in (signal.SIGTERM, signal.SIGINT)]
     supervisor = Supervisor(fleet, report, on_wrong_pages=on_wrong_pages, lasting=True)
@@ -88,8 +88,8 @@ def stay(
         fleet.start()
         report(f"{len(fleet.members)} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
         while True:
-            supervisor.check(time.monotonic(), lambda: asked)
-            if asked:
+            supervisor.check(time.monotonic(), lambda: requested)
+            if requested:
                 fleet.request_stop()  # one that was started just now
             if supervisor.exhausted:
                 break
@@ -98,9 +98,9 @@ def stay(
         for signum, handler in before:
             signal.signal(signum, handler)
     newest = {member.number: member for member in fleet.members}
-    return sum(_has_failed(member) for member in newest.values() if member.asked or not asked), interrupted
+    return sum(_has_failed(member) for member in newest.values() if member.asked or not requested), interrupted
 
 
 def _has_failed(member: FleetProcess) -> bool:
     code = member.process.returncode
-    return code != 0 and not (member.asked and code < 0)  # asked before it had begun to listen
+    return code != 0 and not (member.asked and code < 0)  # the signal came before its handlers were installed

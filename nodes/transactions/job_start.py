@@ -19,7 +19,7 @@ ANSWER_KEY_BYTES = 32
 
 
 class KeyLayout(msgspec.Struct):
-    """Where keys are: it must not change while a job lives. ``format``: so that older releases refuse the job."""
+    """Where keys are: it must not change while a job exists. ``format``: so that older releases refuse the job."""
 
     operators: list[tuple[str, int, str | None]]
     sequencers: int
@@ -54,7 +54,7 @@ def begin(
 def answer_key(job: str, begun: m.JobStarted | None) -> bytes:
     """With which nodes of the job prove answers of external calls; empty: an older release has begun the job.
 
-    It stands on the control topic, which clients need not read. Raises ``JobMismatch`` where it is none.
+    It is on the control topic, which clients need not read. Raises ``JobMismatch`` where it is none.
     """
     text = "" if begun is None else begun.description.get(m.ANSWER_KEY, "")
     try:
@@ -102,7 +102,7 @@ def _lines(layout: KeyLayout) -> list[str]:
 
 
 def started(log: Log, topics: TransactionTopics) -> m.JobStarted | None:
-    """How the job was started: the first such record counts, whatever stands before it. None: it was not.
+    """How the job was started: the first such record counts, whatever precedes it. None: it was not.
 
     Raises ``JobMismatch`` where a newer release has written before that.
     """

@@ -53,16 +53,16 @@ logger = logging.getLogger(__name__)
 
 CUT_WAIT_S = 0.001
 QUIET_WAIT_S = 0.04
-"""Where nothing is in work: half the time between heartbeats, which is as often as others have to be looked after."""
+"""Where nothing is in work: half the time between heartbeats, which is as often as others have to be checked."""
 WATCH_WAIT_S = 0.005
-"""Between two looks whether an owner is late for which something is ready, or a load has ended."""
+"""Between two checks whether an owner is late for which something is ready, or a load has ended."""
 SWITCH_S = 0.0005
 """So long another thread (that saves checkpoints) runs on while the loop wants to: Python's 5 ms are an epoch."""
 SILENT_AFTER_MS = 10_000
 """After so long without a turn, outside of functions that may run, the watchdog stops sending heartbeats."""
 GC_THRESHOLDS = (2_000, 1_000, 50)
-"""Cycles are looked for among few objects at a time, while the cache still has them: at 20,000, 30 ms stood still.
-Objects of a transaction that live on are kept for long and are in no cycle: they need no second collection."""
+"""Cycles are sought among few objects at a time, while the cache still has them: 20,000 objects pause for 30 ms.
+Objects that outlive a transaction are kept for long and are in no cycle: they need no second collection."""
 
 
 def load_program(reference: str) -> Program:
@@ -83,7 +83,7 @@ def wall_ms() -> int:
 
 
 def node_options(settings: Settings, number: int, job: TransactionJob, rule: CodeRule) -> NodeOptions:
-    """The part of the settings that a node is told of; every life of a node has a name of its own."""
+    """The part of the settings that a node receives; every incarnation of a node has a name of its own."""
     node = settings.node
     return NodeOptions(
         node=f"{number}-{uuid.uuid4().hex[:12]}",
@@ -99,7 +99,7 @@ def node_options(settings: Settings, number: int, job: TransactionJob, rule: Cod
 
 
 class TransactionProcess(NodeShell):
-    """Runs one node until it is told to stop. ``parent``: it leaves when this one has gone (None: who started it)."""
+    """Runs one node until a stop is requested. ``parent``: it leaves when this one has gone (None: who started it)."""
 
     def __init__(
         self,
@@ -155,7 +155,10 @@ class TransactionProcess(NodeShell):
         self.metrics = TransactionMetrics(self.driver, self.external, spills, settings, counted)
 
     def loop(self) -> None:
-        """Work until stopped. Raises ``RunFailed`` where functions are not deterministic, or hang when run again."""
+        """Work until stopped.
+
+        Raises ``RunFailed`` where functions are not deterministic, or exceed their timeout when run again.
+        """
         name = self.driver.claiming.node
         self._watch.begin()
         self._watchdog.start()
@@ -197,12 +200,12 @@ class TransactionProcess(NodeShell):
 
     def _log_raised(self) -> None:
         """Where in the program's code was raised what has aborted transactions."""
-        for told in self.driver.node.ledger.raised.take():
-            shown = told.whole if logger.isEnabledFor(logging.DEBUG) else told.own
+        for raised in self.driver.node.ledger.raised.take():
+            shown = raised.whole if logger.isEnabledFor(logging.DEBUG) else raised.own
             logger.warning("node %s: %s", self.driver.claiming.node, shown)
 
     def _warn_of_codes(self) -> None:
-        """Several versions of the program at once are somebody's wish, and are said to everybody."""
+        """Several versions of the program at once were accepted with an option, and every node logs them."""
         codes = self.driver.claiming.ownership.codes
         if codes is self._codes:
             return
@@ -223,9 +226,9 @@ def run_transaction_node(
     parent: int | None = None,
     stops: StopSignals | None = None,
 ) -> None:
-    """Open the log, join the job, work until told to stop (SIGTERM, SIGINT).
+    """Open the log, join the job, work until a stop is requested (SIGTERM, SIGINT).
 
-    Raises ``StoppedEarly`` where ``stops`` were asked before the log was open.
+    Raises ``StoppedEarly`` where a stop was requested before the log was open.
     """
     sys.setswitchinterval(SWITCH_S)
 

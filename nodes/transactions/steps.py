@@ -47,7 +47,7 @@ class Clocks:
 
 
 class Steps:
-    """Of one node. ``begun``: up to this epoch it knows nothing. ``name``: of this life of the node."""
+    """Of one node. ``begun``: up to this epoch it knows nothing. ``name``: of this incarnation of the node."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ class Trimming:
         self._report = report
         self._trims = Trims(id_window)
         self._looked_ms: int | None = None
-        self._asked: dict[tuple[str, int], int] = {}
+        self._requested: dict[tuple[str, int], int] = {}
         self._control_at = 0
         self._busy = False
 
@@ -64,11 +64,11 @@ class Trimming:
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < self._interval_ms:
             return
         self._looked_ms = now_ms
-        wishes = [each for each in self._wishes(node, owned) if each[2] > self._asked.get(each[:2], 0)]
+        wishes = [each for each in self._wishes(node, owned) if each[2] > self._requested.get(each[:2], 0)]
         self._trims.sample(node, self._checkpoints.replies_ends)
         control = self._control_checkpoint(control_at) if 0 in owned else None
         if wishes or control is not None:
-            self._asked |= {(topic, number): offset for topic, number, offset in wishes}
+            self._requested |= {(topic, number): offset for topic, number, offset in wishes}
             self._busy = self._saver.save(partial(self._delete, wishes, control)) is None
 
     def _control_checkpoint(self, control_at: int) -> ControlCheckpoint | None:
@@ -125,6 +125,6 @@ def trimmed_away(job: str, error: OffsetOutOfRange) -> TopicsTrimmed:
     return TopicsTrimmed(
         f"job {job!r}: {error}. The job's own topics are trimmed behind its checkpoints "
         f"(node.truncate_internal_topics), and none that reaches back so far is intact. Start the node again: it goes "
-        f"on from the newest ones, which living nodes save; if no node lives and this comes again, the job can only "
+        f"on from the newest ones, which running nodes save; if no node runs and this comes again, the job can only "
         f"begin anew, under another name"
     )

@@ -75,9 +75,9 @@ class Replied:
                 self.appended_ms.setdefault(reply.id, time_ms)
 
 
-def log_latencies_ms(log: Log, program: Program, replied: Replied, asked: Sequence[WireRequest]) -> list[float]:
+def log_latencies_ms(log: Log, program: Program, replied: Replied, requests: Sequence[WireRequest]) -> list[float]:
     """From the append of a request's record to that of its reply's, by the log's own clock."""
-    wanted, found = {request.id for request in asked}, dict[str, float]()
+    wanted, found = {request.id for request in requests}, dict[str, float]()
 
     def take(chunk: FetchedRecords) -> None:
         for value, time_ms in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):

@@ -24,7 +24,7 @@ _decoder = msgspec.json.Decoder(WireRequest)
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The first ``count`` requests of a workload, as they stand on ``topic``."""
+    """The first ``count`` requests of a workload, as they are on ``topic``."""
 
     workload: str
     shape: WorkloadShape

@@ -37,8 +37,8 @@ class BenchPlan:
     """``rate`` None: one burst. ``kills``: node number and the share of the replies at which it is killed.
 
     For ``warmup_s`` seconds the same is done before, and is in no figure: a new broker compiles itself meanwhile.
-    ``options`` of the command line tell the nodes where the log is. ``saved``: the run ends only when checkpoints hold
-    all that the requests have made. ``loaded``: the state is there already, and its invariants are not asked for.
+    ``options`` of the command line name the log for the nodes. ``saved``: the run ends only when checkpoints hold
+    all that the requests have made. ``loaded``: the state is there already, and its invariants are not checked.
     """
 
     workload: BenchWorkload
@@ -81,23 +81,23 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
         whole = _warmed(client, plan)
         warmed = len(whole.requests)
         cpu = _cpu_s(processes)
-        asked = _ask(client, requests, plan.rate, processes, plan.kills)
+        history = _ask(client, requests, plan.rate, processes, plan.kills)
         cpu_s = _cpu_s(processes) - cpu
-        _add(whole, asked)
+        _add(whole, history)
         replied = Replied(log, program)
 
-        def ask(requests: Sequence[WireRequest]) -> dict[str, Any]:
+        def send(requests: Sequence[WireRequest]) -> dict[str, Any]:
             return ask_and_wait(client, requests).outcomes
 
         wrong = unexpected(workload, whole)
-        wrong += [] if plan.loaded else workload.check(plan.shape, whole, ask)
+        wrong += [] if plan.loaded else workload.check(plan.shape, whole, send)
         epochs = [replied.epochs[request.id] for request in requests]
         if plan.saved:
             last = max(replied.epochs[request.id] for request in whole.requests)
             wait_for_checkpoints(log, program, plan.sequencers, last, ANSWER_S)
     checkpoints = newest_checkpoints(log, program, plan.sequencers) if plan.saved else {}
     by_log = spread(log_latencies_ms(log, program, replied, requests))
-    figures = {**_figures(plan, asked, cpu_s), "warmup_s": plan.warmup_s, "warmup_transactions": warmed}
+    figures = {**_figures(plan, history, cpu_s), "warmup_s": plan.warmup_s, "warmup_transactions": warmed}
     figures |= {"log_latency_ms": by_log, **counts(log, program, plan.sequencers, min(epochs), max(epochs))}
     figures |= {"repeats_dropped": Replied(log, program).repeats}
     return BenchRun({**figures, "invariants": not wrong, "violations": wrong[:VIOLATIONS_SHOWN]}, checkpoints)
@@ -140,16 +140,16 @@ def _ask(
     kills: Sequence[tuple[int, float]],
 ) -> RequestHistory:
     """Send all, at ``rate`` a second or at once, and wait for all replies."""
-    asked, waiting, pending = RequestHistory(list(requests)), list(kills), 0
+    history, waiting, pending = RequestHistory(list(requests)), list(kills), 0
     start = last = send_at = time.monotonic()
-    while len(asked.answered) < len(requests):
+    while len(history.answered) < len(requests):
         now = time.monotonic()
         due = len(requests) if rate is None else min(len(requests), int((now - start) * rate))
         if due > pending and now >= send_at:
             send_at = now + GATHER_S
-            asked.sent.update((request.id, now) for request in requests[pending:due])
+            history.sent.update((request.id, now) for request in requests[pending:due])
             if rate is not None:
-                asked.due.update((requests[k].id, start + k / rate) for k in range(pending, due))
+                history.due.update((requests[k].id, start + k / rate) for k in range(pending, due))
             client.ask_all(requests[pending:due])
             pending = due
         client.receive(0.001 if pending < len(requests) else 0.05)
@@ -157,18 +157,18 @@ def _ask(
         for name, outcome in client.take_all():
             if isinstance(outcome, BadReply):
                 raise outcome
-            asked.answered[name] = last = now
-            asked.outcomes[name] = outcome
-        while waiting and len(asked.answered) >= waiting[0][1] * len(requests):
+            history.answered[name] = last = now
+            history.outcomes[name] = outcome
+        while waiting and len(history.answered) >= waiting[0][1] * len(requests):
             processes[waiting.pop(0)[0]].send_signal(signal.SIGKILL)
         if now - last > ANSWER_S:
-            raise RunFailed(f"{len(requests) - len(asked.answered)} requests had no reply for {ANSWER_S:g} s")
-    return asked
+            raise RunFailed(f"{len(requests) - len(history.answered)} requests had no reply for {ANSWER_S:g} s")
+    return history
 
 
-def _figures(plan: BenchPlan, asked: RequestHistory, cpu_s: float) -> dict[str, object]:
-    count = len(asked.answered)
-    times = sorted(asked.answered.values())
+def _figures(plan: BenchPlan, history: RequestHistory, cpu_s: float) -> dict[str, object]:
+    count = len(history.answered)
+    times = sorted(history.answered.values())
     gaps = [later - sooner for sooner, later in pairwise(times)]
     return {
         "workload": plan.workload.name,
@@ -177,10 +177,10 @@ def _figures(plan: BenchPlan, asked: RequestHistory, cpu_s: float) -> dict[str, 
         "rate": plan.rate,
         "killed": [number for number, _ in plan.kills],
         "transactions": count,
-        "transactions_per_s": round(count / (times[-1] - min(asked.sent.values()))),
-        "user_aborted": sum(isinstance(outcome, Aborted) for outcome in asked.outcomes.values()),
+        "transactions_per_s": round(count / (times[-1] - min(history.sent.values()))),
+        "user_aborted": sum(isinstance(outcome, Aborted) for outcome in history.outcomes.values()),
         "latency_ms": spread(
-            [1000 * (asked.answered[name] - since) for name, since in (asked.due or asked.sent).items()]
+            [1000 * (history.answered[name] - since) for name, since in (history.due or history.sent).items()]
         ),
         "longest_silence_ms": 1000 * max(gaps, default=0.0),
         "cpu_us_per_transaction": 1e6 * cpu_s / count,

@@ -35,7 +35,7 @@ def wait_for_checkpoints(log: Log, program: Program, sequencers: int, epoch: int
 
 
 def newest_checkpoints(log: Log, program: Program, sequencers: int) -> dict[int, str]:
-    """Their names by state partition; ask when the nodes have ended, or they may be merged and deleted."""
+    """Their names by state partition; to be read after the nodes have ended, or they may be merged and deleted."""
     return {partition: name for partition, (_, name) in sorted(_newest(log, program, sequencers).items())}
 
 

@@ -104,8 +104,8 @@ TPCC_RULES = (
           f"district JOIN {_sums('open_orders', 'w, d', 'MAX(o) AS newest')} USING (w, d)"),
     _rule("condition 3: the number of open orders", "w, d", "n", "run",
           _sums("open_orders", "w, d", "COUNT(*) AS n, MAX(o) - MIN(o) + 1 AS run")),
-    _rule("condition 4: the number of order lines", "w, d", "n", "told",
-          _sums("orders", "w, d", "SUM(size(lines)) AS n, SUM(line_count) AS told")),
+    _rule("condition 4: the number of order lines", "w, d", "n", "reported",
+          _sums("orders", "w, d", "SUM(size(lines)) AS n, SUM(line_count) AS reported")),
     _rule("condition 5: the openness of order", "w, d, o", "open", "listed",
           "(SELECT w, d, o, open, y IS NOT NULL AS listed FROM orders LEFT JOIN "
           "(SELECT w, d, o, o AS y FROM open_orders) USING (w, d, o))"),
@@ -124,21 +124,21 @@ TPCC_RULES = (
           "customer LEFT JOIN per_customer USING (w, d, c)"),
     _rule("the number of payments", "w, d, c", "payments", "coalesce(times, 0)",
           "customer LEFT JOIN per_customer USING (w, d, c)"),
-    _rule("the number of orders with the number", "w, d, o", "coalesce(n, 0)", "coalesce(told, 0)",
-          f"{_sums('orders', 'w, d, o', 'COUNT(*) AS n')} FULL OUTER JOIN (SELECT w, d, o, COUNT(*) AS told FROM "
+    _rule("the number of orders with the number", "w, d, o", "coalesce(n, 0)", "coalesce(reported, 0)",
+          f"{_sums('orders', 'w, d, o', 'COUNT(*) AS n')} FULL OUTER JOIN (SELECT w, d, o, COUNT(*) AS reported FROM "
           "(SELECT w, d, o FROM loaded UNION ALL SELECT w, d, o FROM ordered) GROUP BY w, d, o) USING (w, d, o)"),
     _rule("a line (order, place)", "w, d, o, n", "concat_ws(' ', f.i, f.supplier, f.quantity)",
           "concat_ws(' ', e.i, e.supplier, e.quantity)", "ordered_lines e LEFT JOIN lines f USING (w, d, o, n)"),
-    _rule("the sum of payments", "w, d", "found", "told",
+    _rule("the sum of payments", "w, d", "found", "reported",
           f"{_sums('paid', 'w, d', 'SUM(amount) AS found')} FULL OUTER JOIN "
-          f"{_sums('payments', 'w, d', 'SUM(amount) AS told')} USING (w, d)"),
+          f"{_sums('payments', 'w, d', 'SUM(amount) AS reported')} USING (w, d)"),
     _rule("quantity, orders, remote orders of stock", "w, i", "concat_ws(' ', ytd, orders, remote)",
           "concat_ws(' ', coalesce(sum, 0), coalesce(n, 0), coalesce(far, 0))",
           "stock FULL OUTER JOIN (SELECT supplier AS w, i, SUM(quantity) AS sum, COUNT(*) AS n, "
           "SUM(CAST(supplier <> w AS INT)) AS far FROM ordered_lines GROUP BY supplier, i) USING (w, i)"),
-    _rule("the number of deliveries of order", "w, d, o", "coalesce(n, 0)", "coalesce(told, 0)",
+    _rule("the number of deliveries of order", "w, d, o", "coalesce(n, 0)", "coalesce(reported, 0)",
           "(SELECT w, d, o, COUNT(*) AS n FROM orders WHERE NOT open GROUP BY w, d, o) FULL OUTER JOIN "
-          f"{_sums('deliveries', 'w, d, o', 'COUNT(*) AS told')} USING (w, d, o)"),
+          f"{_sums('deliveries', 'w, d, o', 'COUNT(*) AS reported')} USING (w, d, o)"),
 )  # fmt: skip
 """Conditions 1 to 10 and 12 of the specification's clause 3.3.2, and agreement with requests and replies."""
 

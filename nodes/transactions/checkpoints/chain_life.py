@@ -1,7 +1,7 @@
 """The life of a chain of checkpoints at one owner, as a state machine: at most one checkpoint is on its way.
 
 Two rules for this file: it knows no store, no log and no clock; what is not in ``TRANSITIONS`` cannot happen. So a
-checkpoint is handed over only upon the chain that it continues, whoever asked for a snapshot, and when.
+checkpoint is handed over only upon the chain that it continues, whatever requested a snapshot, and when.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class CheckpointStage(Enum):
     IDLE = auto()
     """None is on its way."""
     WANTED = auto()
-    """The partition was asked for a snapshot."""
+    """A snapshot was requested from the partition."""
     HELD = auto()
     """There is one; it waits until the partition's replies are acknowledged."""
     SAVING = auto()
@@ -54,9 +54,9 @@ class Effect(Enum):
 
     NOTHING = auto()
     REQUEST = auto()
-    """Ask the partition for what has changed since the last snapshot."""
+    """Request from the partition what has changed since the last snapshot."""
     REQUEST_WHOLE = auto()
-    """Ask it for all; the chain begins anew."""
+    """Request all of it; the chain begins anew."""
     BEGIN_ANEW = auto()
     """Keep the snapshot; it rests upon nothing."""
     HOLD = auto()
@@ -143,7 +143,7 @@ class ChainLifecycle:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the partition was asked for a snapshot that it has not given yet."""
+        """Whether a snapshot was requested that the partition has not returned yet."""
         return self.state.stage is CheckpointStage.WANTED
 
     def happens(self, event: CheckpointEvent) -> Effect:

@@ -1,8 +1,8 @@
 """Chains of checkpoint files of a state partition: each holds what has changed since the ones that it rests upon.
 
 Two rules for this file. A file is never changed, so merging makes new ones that later checkpoints rest upon. A file is
-deleted only when no checkpoint that may be begun with rests upon it. Each file says since which epoch it holds changes,
-so a chain that is not whole is refused by whoever reads or merges it.
+deleted only when no checkpoint that may be begun with rests upon it. Each file names the epoch since which it holds
+changes, so a chain that is not whole is refused when it is read or merged.
 """
 
 from __future__ import annotations

@@ -198,10 +198,10 @@ class TransactionCheckpoints:
     # --- saving -----------------------------------------------------------------------------------------------------
 
     def turn(self, partitions: dict[int, StatePartition], now_ms: int) -> list[bytes]:
-        """Ask for snapshots that are due and save those that may be; gives what to say on the control topic."""
+        """Request snapshots that are due and save those that may be; returns records for the control topic."""
         for number in [number for number in self._saved_units if number not in partitions]:
             del self._saved_units[number]
-        said: list[bytes] = []
+        notices: list[bytes] = []
         for number, partition in sorted(partitions.items()):
             saved_unit = self._saved_unit(number, partition, now_ms)
             if saved_unit.chain.is_idle:
@@ -212,12 +212,12 @@ class TransactionCheckpoints:
                     saved_unit.held = epoch, snapshot, self._replies_sent.get(number, 0)
             acked = saved_unit.held is not None and self._replies_acked.get(number, 0) >= saved_unit.held[2]
             if acked and self._owns(number):
-                said += self._hand_over(number, saved_unit)
+                notices += self._hand_over(number, saved_unit)
         for saved in self._saver.finished():
-            said += self._keep(saved)
+            notices += self._keep(saved)
         for merged in self._merger.finished():
             self._replace(merged)
-        return said
+        return notices
 
     def _owns(self, number: int) -> bool:
         """As far as this node has read: so a save that deletes knows no checkpoint of an owner after it."""
@@ -318,8 +318,8 @@ class TransactionCheckpoints:
         unit = self.sequencers + number
         answered, stage = WINDOW_START
         version = self.ownership.version(unit)
-        said = m.CheckpointSaved(FIRST_INCARNATION, self.node, unit, version, part.name, epoch, 0, answered, stage)
-        return [m.encode(said)]
+        notice = m.CheckpointSaved(FIRST_INCARNATION, self.node, unit, version, part.name, epoch, 0, answered, stage)
+        return [m.encode(notice)]
 
     # --- merging ----------------------------------------------------------------------------------------------------
 

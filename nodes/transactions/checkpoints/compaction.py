@@ -1,4 +1,4 @@
-"""Compaction: merges checkpoint files in a process of its own, so that no node stands still for it.
+"""Compaction: merges checkpoint files in a process of its own, so that it pauses no node.
 
 In a thread it would hold the interpreter, and with it the node, for as long as decoding a file takes.
 """
@@ -94,9 +94,9 @@ class CompactingChild:
         if sum(part.size for part in wish.parts) <= self._small_bytes:
             return self._here(wish)
         stayed = self._process is not None
-        answer = self._asked(wish)
+        answer = self._answered_by_process(wish)
         if answer is None and stayed:  # it has ended in the meantime, for want of wishes or by another's hand
-            answer = self._asked(wish)
+            answer = self._answered_by_process(wish)
         if answer is None:
             raise CompactionFailed("the process that merges has ended; see its output", damaged=False)
         if answer.failed is not None:
@@ -114,7 +114,7 @@ class CompactingChild:
             self._process.communicate()
             self._process = None
 
-    def _asked(self, wish: CompactionWish) -> _Answer | None:
+    def _answered_by_process(self, wish: CompactionWish) -> _Answer | None:
         """None: there is no process any more."""
         if self._process is None:
             command = module_command("nodes.transactions.checkpoints.compaction", str(self._idle_s))
@@ -138,7 +138,7 @@ class CompactingChild:
 
 
 def give_way() -> None:
-    """Run only where nobody else wants to, as far as the system lets a process ask for that."""
+    """Run only where no other process wants to, as far as the system lets a process request that."""
     os.nice(_LOWEST_PRIORITY)
     if sys.platform == "linux":
         # To a nice one Linux gives little of a processor, but others that wake up still queue at the next one.

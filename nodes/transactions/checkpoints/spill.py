@@ -19,7 +19,7 @@ from transactional.state.store import Store
 MAP_BYTES = 1 << 38
 """Addresses, not bytes: the file is as large as what is in it."""
 _KEY_BYTES = 480
-"""LMDB takes keys of 511 bytes; what is longer is cut, and the whole key stands before the value."""
+"""LMDB takes keys of 511 bytes; what is longer is cut, and the whole key precedes the value."""
 _CUT = b"\xff"
 """Is in no UTF-8."""
 
@@ -107,7 +107,7 @@ def _whole(key: StateKey) -> bytes:
 
 
 def _name(key: StateKey) -> tuple[bytes, bytes]:
-    """What LMDB knows the key by, and what stands before the value."""
+    """The key for LMDB, and the bytes that precede the value."""
     whole = _whole(key)
     if len(whole) <= _KEY_BYTES:
         return whole, b""
@@ -148,7 +148,7 @@ class Spills:
 
 
 def spills_of(settings: Settings) -> Spills | None:
-    """As the settings say; None: state stays in memory."""
+    """As in the settings; None: state stays in memory."""
     node = settings.node
     if node.state_memory_mb == 0:
         return None

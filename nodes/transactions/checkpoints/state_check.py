@@ -43,7 +43,7 @@ def blamed(
         try:
             why = _wrong(partition, name, store, log, topics)
         except (CheckpointError, LogError):
-            continue  # it was replaced since, or cannot be asked now
+            continue  # it was replaced since, or cannot be read now
         if why is not None:
             return StateWrong(
                 f"state partition {partition} began with checkpoint {name}, and {why}. So no function need be the "

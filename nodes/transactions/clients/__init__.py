@@ -1,1 +1,1 @@
-"""Programs that ask for transactions over the log: the blocking client, the one for asyncio, their request ids."""
+"""Programs that request transactions over the log: the blocking client, the one for asyncio, their request ids."""

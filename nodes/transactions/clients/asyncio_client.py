@@ -72,8 +72,8 @@ _Wish = _Call | _Left | _NewId | _Check
 
 
 @dataclass(slots=True)
-class _Asked:
-    """A request on its way, and who waits for its reply."""
+class _InFlight:
+    """A request in flight, and the callers that wait for its reply."""
 
     request: WireRequest
     waiting: list[asyncio.Future[Any]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class AsyncTransactionClient:
     """``async with AsyncTransactionClient(open_log) as client: await client.call(...)``.
 
     ``open_log`` opens the log, in the client's own thread. Raises what that raises, or ``UnknownName``. A log that
-    fails later is opened again until it works; ``check`` tells whether it does. ``errors``: as for
+    fails later is opened again until it works; ``check`` raises while it does not. ``errors``: as for
     ``TransactionClient``.
     """
 
@@ -98,7 +98,7 @@ class AsyncTransactionClient:
         self._errors = by_name(errors)
         self._job = job
         self._calls: queue.SimpleQueue[_Wish | None] = queue.SimpleQueue()
-        self._asked: dict[str, _Asked] = {}
+        self._in_flight: dict[str, _InFlight] = {}
         self._later: deque[_Call] = deque()
         self._failed: Exception | None = None
         self._problem: str | None = None  # what is wrong with the log, as far as is known
@@ -146,8 +146,8 @@ class AsyncTransactionClient:
         timeout_s: float = 30.0,
     ) -> Any | Aborted:
         """As ``call``, where a transaction that was aborted is a value: ``Aborted``."""
-        asked = WireRequest(_NONE_YET if request_id is None else request_id, operator, key, function, args, since)
-        request, end = sendable(asked), self._loop.time() + timeout_s
+        wire = WireRequest(_NONE_YET if request_id is None else request_id, operator, key, function, args, since)
+        request, end = sendable(wire), self._loop.time() + timeout_s
         if request_id is None:
             request.id = ""
         while True:
@@ -156,7 +156,7 @@ class AsyncTransactionClient:
                 return outcome
 
     async def new_id(self, timeout_s: float = 30.0) -> str:
-        """As ``TransactionClient.new_id``. Raises ``Unreachable`` where the log does not say its end in time."""
+        """As ``TransactionClient.new_id``. Raises ``Unreachable`` where the log does not return its end in time."""
         reply: asyncio.Future[str] = self._loop.create_future()
         self._calls.put(_NewId(reply))
         if self._failed is not None:
@@ -233,12 +233,12 @@ class AsyncTransactionClient:
             return not self._interrupted(error)
 
     def _interrupted(self, error: Exception) -> bool:
-        """Tell all who wait, and wait until the log is worth to be opened again; False if it is time to end."""
+        """Fail all waiting calls, and wait until the log is worth to be opened again; False if it is time to end."""
         self._problem = str(error) or repr(error)
-        told = _LogAway(self._problem)
-        self._give_up(told)
+        unreachable = _LogAway(self._problem)
+        self._give_up(unreachable)
         for call in (*self._later, *([] if isinstance(self._first, _Left | _Check | None) else [self._first])):
-            self._resolve(call.reply, None, told)
+            self._resolve(call.reply, None, unreachable)
         self._later.clear()
         self._first = None
         until_s = time.monotonic() + _RETRY_S
@@ -266,14 +266,14 @@ class AsyncTransactionClient:
             self._fail(Unreachable("the client was closed before the reply"))
             return False
         self._send(client, self._fresh())
-        if self._asked:
+        if self._in_flight:
             try:
                 client.receive(_POLL_S)
             except RepliesTrimmed as error:
                 self._give_up(error)
             for name, outcome in client.take_all():
-                asked = self._asked.pop(name, None)
-                for reply in () if asked is None else asked.waiting:
+                in_flight = self._in_flight.pop(name, None)
+                for reply in () if in_flight is None else in_flight.waiting:
                     self._resolve(reply, outcome, outcome if isinstance(outcome, BadReply) else None)
         return True
 
@@ -313,21 +313,21 @@ class AsyncTransactionClient:
             client.ask(request)
         except RecordTooLarge as error:
             client.forget(request.id)
-            for reply in self._asked.pop(request.id).waiting:
+            for reply in self._in_flight.pop(request.id).waiting:
                 self._resolve(reply, None, BadArguments(f"the call is too large: {error}"))
 
     def _taken(self) -> list[_Wish | None]:
         """The calls of callers; waits for them where nothing else is to be done."""
         first, self._first = self._first, None
         new: list[_Wish | None] = [] if first is None else [first]
-        if not (new or self._asked or self._later):
+        if not (new or self._in_flight or self._later):
             new.append(self._calls.get())
         while not self._calls.empty():
             new.append(self._calls.get())
         return new
 
     def _is_named(self, client: TransactionClient, call: _Call) -> bool:
-        """Give the call what it needs to be asked again; False: it is not to be sent."""
+        """Give the call what it needs for a retry; False: it is not to be sent."""
         name = call.request.id or client.new_id()
         since = client.first_since(name) if call.request.since is None else call.request.since
         with call.lock:
@@ -341,36 +341,36 @@ class AsyncTransactionClient:
         fresh, waiting = [], self._later
         self._later = deque()
         for call in waiting:
-            asked = self._asked.get(call.request.id)
-            if asked is None:
-                self._asked[call.request.id] = _Asked(call.request, [call.reply])
+            in_flight = self._in_flight.get(call.request.id)
+            if in_flight is None:
+                self._in_flight[call.request.id] = _InFlight(call.request, [call.reply])
                 fresh.append(call.request)
-            elif asked.request == call.request:
-                asked.waiting.append(call.reply)
+            elif in_flight.request == call.request:
+                in_flight.waiting.append(call.reply)
             else:
                 self._later.append(call)
         return fresh
 
     def _abandon(self, client: TransactionClient, name: str) -> None:
-        """Somebody waits no longer; a request that nobody waits for is forgotten."""
-        asked = self._asked.get(name)
-        if asked is not None:
-            asked.waiting = [reply for reply in asked.waiting if not reply.done()]
-            if not asked.waiting:
-                del self._asked[name]
+        """A caller waits no longer; a request without a waiting caller is forgotten."""
+        in_flight = self._in_flight.get(name)
+        if in_flight is not None:
+            in_flight.waiting = [reply for reply in in_flight.waiting if not reply.done()]
+            if not in_flight.waiting:
+                del self._in_flight[name]
                 client.forget(name)
         self._later = deque(each for each in self._later if not each.reply.done())
 
     def _give_up(self, error: Exception) -> None:
-        """Their replies may be gone; what is asked from now on is answered."""
-        for asked in self._asked.values():
-            for reply in asked.waiting:
+        """Their replies may be gone; requests from now on are answered."""
+        for in_flight in self._in_flight.values():
+            for reply in in_flight.waiting:
                 self._resolve(reply, None, error)
-        self._asked.clear()
+        self._in_flight.clear()
 
     def _fail(self, error: Exception) -> None:
         self._failed = error
-        waiting = [reply for asked in self._asked.values() for reply in asked.waiting]
+        waiting = [reply for in_flight in self._in_flight.values() for reply in in_flight.waiting]
         waiting += [call.reply for call in self._later]
         while not self._calls.empty():
             call = self._calls.get()

@@ -1,4 +1,4 @@
-"""The client of a transactional job: ask, and get the reply. Guarantees of ids: docs/transactions.md, "Request ids"."""
+"""The client of a transactional job: requests and replies. Guarantees of ids: docs/transactions.md, "Request ids"."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class RepliesTrimmed(OffsetOutOfRange, Unreachable):
 class BadReply(RunFailed):
     """The reply to a request cannot be decoded: somebody else has written it, or it is damaged.
 
-    ``request_id``: the same reply is given whenever this id is asked again.
+    ``request_id``: a retry with this id gets the same reply.
     """
 
     def __init__(self, reply: Reply, where: str, why: str) -> None:
         ended = "has committed" if reply.failure is None and reply.result is not None else "has ended"
         super().__init__(
-            f"the reply to request {reply.id} says that the transaction {ended}, and cannot be decoded ({where}): {why}"
+            f"the reply to request {reply.id}, whose transaction {ended}, cannot be decoded ({where}): {why}"
         )
         self.request_id = reply.id
 
@@ -62,7 +62,7 @@ class TransactionClient:
         self._at = {partition: log.end_offset(self.topics.replies, partition) for partition in partitions}
         self._waiting: set[str] = set()
         self._replies: dict[str, Any] = {}  # outcomes, and ``BadReply`` for what is none
-        self._has_waited = False  # whether the last look at the replies left something open
+        self._has_waited = False  # whether the last poll of the replies left something open
 
     def call(
         self,
@@ -122,11 +122,11 @@ class TransactionClient:
         return self.take(name)
 
     def check(self) -> None:
-        """Ask the log whether it answers; raises what it raises."""
+        """Check whether the log answers; raises what it raises."""
         self.log.end_offset(self.topics.requests, 0)
 
     def check_writing(self) -> None:
-        """Append a record of no requests, which asks for nothing; raises what the log raises."""
+        """Append a record of no requests, which changes nothing; raises what the log raises."""
         self.log.append(self.topics.requests, 0, [request_record([])])
 
     def new_id(self) -> str:
@@ -156,7 +156,7 @@ class TransactionClient:
         request_id: str | None = None,
         since: int | None = None,
     ) -> str:
-        """Ask without waiting; gives the request's id, under which ``take`` finds the reply."""
+        """Send without waiting; returns the request's id, under which ``take`` finds the reply."""
         name = self.new_id() if request_id is None else request_id
         return self.ask(WireRequest(name, operator, key, function, args, since))
 
@@ -168,17 +168,17 @@ class TransactionClient:
         return request.id
 
     def ask_all(self, requests: Iterable[WireRequest]) -> None:
-        """As ``send`` of each, in few records: cheaper for all who read them."""
+        """As ``send`` of each, in few records: cheaper for all readers."""
         by_partition: dict[int, list[WireRequest]] = {}
         for request in map(sendable, requests):
             by_partition.setdefault(partition_of(request.id, self._ids.sequencers), []).append(request)
         records = {
             partition: [
-                record for at in range(0, len(asked), _TOGETHER) for record in _records(asked[at : at + _TOGETHER])
+                record for at in range(0, len(group), _TOGETHER) for record in _records(group[at : at + _TOGETHER])
             ]
-            for partition, asked in sorted(by_partition.items())
+            for partition, group in sorted(by_partition.items())
         }
-        self._waiting.update(request.id for asked in by_partition.values() for request in asked)
+        self._waiting.update(request.id for group in by_partition.values() for request in group)
         with self.log.batched():
             for partition, made in records.items():
                 self.log.send(self.topics.requests, partition, made)
@@ -278,7 +278,7 @@ def result_of(outcome: Any, errors: Mapping[str, type[Exception]]) -> Any:
 
 
 def never_ran(outcome: Any) -> bool:
-    """Of an id that this client has made and asked once: it came too late, and can be asked anew."""
+    """Of an id that this client has made and sent once: it came too late, and the call can be sent under a new id."""
     return isinstance(outcome, Aborted) and outcome.kind == TOO_OLD
 
 

@@ -1,4 +1,4 @@
-"""Ids that say where they were made, so that a request that comes too late is refused and never runs again."""
+"""Ids that hold where they were made, so that a request that comes too late is refused and never runs again."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from nodes.log.contract import Log
 from transactional.requests.requests import DRAWN_BYTES, made_id, partition_of, since_of
 
 KNOWN_FOR_S = 1.0
-"""An end offset is asked for again after so long, or so many ids: as far as it is behind, ids expire earlier."""
+"""An end offset is fetched again after so long, or so many ids: as far as it is behind, ids expire earlier."""
 _KNOWN_FOR_IDS = 1_000
 
 
 class NoReply(Unreachable):
-    """There is no reply yet. ``call`` again with this ``request_id`` and ``since`` asks for the same once more."""
+    """There is no reply yet. ``call`` again with this ``request_id`` and ``since`` is a retry."""
 
     def __init__(self, text: str, request_id: str, since: int) -> None:
-        super().__init__(f"{text} Asking again with the request id {request_id} and since={since} runs it at most once")
+        super().__init__(f"{text} A retry with the request id {request_id} and since={since} runs it at most once")
         self.request_id = request_id
         self.since = since
 

@@ -61,13 +61,13 @@ class CallBody(msgspec.Struct, forbid_unknown_fields=True):
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _AWAY = (Unreachable, LogError, RunFailed)
-_asked = msgspec.json.Decoder(CallBody)
+_body_decoder = msgspec.json.Decoder(CallBody)
 
 
 class HttpGateway:
-    """Answers over ``client``. ``token`` is asked for as ``Authorization: Bearer TOKEN``; None asks for nothing.
+    """Answers over ``client``. ``token`` is required as ``Authorization: Bearer TOKEN``; None requires nothing.
 
-    ``names`` are Host names that are answered beside this machine's own; where a token is asked for, all are.
+    ``names`` are Host names that are answered beside this machine's own; where a token is required, all are.
     """
 
     def __init__(self, client: AsyncTransactionClient, *, token: str | None, names: Collection[str] = ()) -> None:
@@ -106,7 +106,7 @@ class HttpGateway:
         return _json(200, OPENAPI)
 
     async def make_id(self, request: Request) -> Response:
-        """An id for a call and its retries, for callers that want to know it before they ask."""
+        """An id for a call and its retries, for callers that want to know it before they call."""
         try:
             return _json(200, {"id": await self._client.new_id()})
         except _AWAY as error:
@@ -121,29 +121,29 @@ class HttpGateway:
         if body is None:
             return _error(413, f"a body has at most {MAX_BODY_BYTES} bytes")
         try:
-            asked = _asked.decode(body)
+            call = _body_decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return _error(422, f"the body is no call: {error}")
-        if not 0 < asked.timeout_s <= 300:
-            return _error(422, f"timeout_s lies between 0 and 300, and is {asked.timeout_s:g}")
+        if not 0 < call.timeout_s <= 300:
+            return _error(422, f"timeout_s lies between 0 and 300, and is {call.timeout_s:g}")
         key = request.headers.get("Idempotency-Key")
-        if key is not None and asked.id not in (None, key):
+        if key is not None and call.id not in (None, key):
             return _error(422, "Idempotency-Key and id differ")
-        given = key if asked.id is None else asked.id
+        given = key if call.id is None else call.id
         while True:
             try:
-                name = await self._client.new_id(asked.timeout_s) if given is None else given
+                name = await self._client.new_id(call.timeout_s) if given is None else given
             except _AWAY as error:
-                return _error(503, f"nothing was asked: {error}")
+                return _error(503, f"nothing was sent: {error}")
             try:
                 outcome = await self._client.try_call(
-                    asked.operator,
-                    asked.key,
-                    asked.function,
-                    asked.args,
+                    call.operator,
+                    call.key,
+                    call.function,
+                    call.args,
                     request_id=name,
-                    since=asked.since,
-                    timeout_s=asked.timeout_s,
+                    since=call.since,
+                    timeout_s=call.timeout_s,
                 )
             except NoReply as error:
                 return _json(504, {"id": name, "since": error.since, "error": str(error)})
@@ -154,7 +154,7 @@ class HttpGateway:
             except BadArguments as error:
                 outcome = Aborted("BadArguments", (str(error),))
             if given is not None or not never_ran(outcome):
-                return _said(request, name, outcome)
+                return _ended(request, name, outcome)
 
     async def _refusal(self, request: Request) -> Response | None:
         if "Transfer-Encoding" in request.headers and "Content-Length" in request.headers:
@@ -165,7 +165,7 @@ class HttpGateway:
         if self._token is None and name not in self._names:
             return _error(421, "this Host is not served (--allow-host)")
         if request.headers.get("Origin") is not None:
-            return _error(403, "no web page may ask here")
+            return _error(403, "no web page may call here")
         if self._token is not None:
             shown = request.headers.get("Authorization", "").encode()
             if not hmac.compare_digest(shown, b"Bearer " + self._token.encode()):
@@ -190,7 +190,7 @@ async def _body(request: Request) -> bytes | None:
     return bytes(body)
 
 
-def _said(request: Request, name: str, outcome: Any) -> Response:
+def _ended(request: Request, name: str, outcome: Any) -> Response:
     """The outcome in JSON, where that keeps it, or in MessagePack, where the caller takes that."""
     status, content, ended = 200, {"id": name, "result": outcome}, "has committed, and its result"
     if isinstance(outcome, Aborted):
@@ -203,7 +203,7 @@ def _said(request: Request, name: str, outcome: Any) -> Response:
     why = fits_json(content)
     if why is None:
         return _json(status, content)
-    text = f"the transaction {ended} cannot be said in JSON: {why}. Ask again with this id"
+    text = f"the transaction {ended} cannot be expressed in JSON: {why}. Retry with this id"
     return _json(406, {"id": name, "error": f"{text} and Accept: application/msgpack"})
 
 

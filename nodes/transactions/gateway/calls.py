@@ -21,7 +21,7 @@ _MORE_S = 10.0
 _MOST_BYTES = 64 << 20
 
 
-class _Said(msgspec.Struct):
+class _GatewayAnswer(msgspec.Struct):
     id: str = ""
     result: Any = None
     aborted: str | None = None
@@ -37,7 +37,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class GatewayCalls:
-    """Calls through the gateway at ``url``, with ``token`` if one is asked for.
+    """Calls through the gateway at ``url``, with ``token`` if one is required.
 
     Raises ``SettingsError`` for what is no address of HTTP.
     """
@@ -70,16 +70,18 @@ class GatewayCalls:
             raise BadArguments(
                 f"{request.operator}.{request.function}: JSON, and so the gateway, would change the arguments"
             )
-        asked: dict[str, Any] = {"operator": request.operator, "key": request.key, "function": request.function}
-        asked |= {"args": request.args, "id": name, "since": request.since, "timeout_s": timeout_s}
-        status, said = self._ask(msgspec.json.encode(asked), timeout_s + _MORE_S)
-        if said.aborted is not None:
-            return Aborted(said.aborted, (*said.arguments, said.fields) if said.fields else tuple(said.arguments))
+        call: dict[str, Any] = {"operator": request.operator, "key": request.key, "function": request.function}
+        call |= {"args": request.args, "id": name, "since": request.since, "timeout_s": timeout_s}
+        status, answer = self._ask(msgspec.json.encode(call), timeout_s + _MORE_S)
+        if answer.aborted is not None:
+            return Aborted(
+                answer.aborted, (*answer.arguments, answer.fields) if answer.fields else tuple(answer.arguments)
+            )
         if status == 200:
-            return said.result
-        text = f"the gateway {self.url} answers {status}: {said.error}"
-        if status == 504 and said.since is not None:
-            raise NoReply(f"{text}.", said.id, said.since)
+            return answer.result
+        text = f"the gateway {self.url} answers {status}: {answer.error}"
+        if status == 504 and answer.since is not None:
+            raise NoReply(f"{text}.", answer.id, answer.since)
         if status in (503, 504):
             raise Unreachable(text)
         if status in (413, 422):
@@ -88,7 +90,7 @@ class GatewayCalls:
             text += " (--token-file FILE; the file of the user that has started the gateway)"
         raise RunFailed(text)
 
-    def _ask(self, body: bytes, timeout_s: float) -> tuple[int, _Said]:
+    def _ask(self, body: bytes, timeout_s: float) -> tuple[int, _GatewayAnswer]:
         wish = urllib.request.Request(f"{self.url}/v1/call", body, self._headers)
         try:
             try:
@@ -106,13 +108,13 @@ class GatewayCalls:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether it is this machine that is asked: no other one is shown the shared token."""
+    """Whether requests go to this machine: no other one is shown the shared token."""
     try:
         return urlsplit(url).hostname in LOOPBACK
     except ValueError:
         return False
 
 
-def _decoded(kind: str, data: bytes) -> _Said:
+def _decoded(kind: str, data: bytes) -> _GatewayAnswer:
     decode = msgspec.msgpack.decode if "msgpack" in kind else msgspec.json.decode
-    return decode(data, type=_Said)
+    return decode(data, type=_GatewayAnswer)

@@ -43,7 +43,7 @@ class BoundedConfig(Config):
 def bounded(
     app: Callable[..., Awaitable[None]], connections: int, *, header_s: float = HEADER_S, body_s: float = BODY_S
 ) -> BoundedConfig:
-    """For a server of ``app`` that believes nothing of what a request says about where it comes from."""
+    """For a server of ``app`` that trusts no header of a request about its origin."""
     config = BoundedConfig(
         app,
         interface="asgi3",
@@ -118,7 +118,7 @@ class BoundedProtocol(H11Protocol):
         self._end(HTTPStatus.REQUEST_TIMEOUT, f"the {what} of the request did not come in {limit_s:g} s")
 
     def _end(self, status: HTTPStatus, why: str) -> None:
-        """Say why, and close; the request that is on its way is none any more."""
+        """Answer with the reason, and close; the request in flight is dropped."""
         body = f'{{"error":"{why}"}}'.encode()
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
         head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"

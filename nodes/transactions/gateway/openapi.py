@@ -16,7 +16,7 @@ _CALL: dict[str, Any] = {
     "operationId": "call",
     "summary": "Call a function of an entity, as one serializable transaction",
     "description": "With the same id it is answered alike, and runs at most once: while the id is known, and for ever "
-    "where it is one of POST /v1/id, or since is given. What JSON would change is told in MessagePack or not at all.",
+    "where it is one of POST /v1/id, or since is given. What JSON would change is sent in MessagePack or not at all.",
     "parameters": [
         {
             "name": "Idempotency-Key",
@@ -33,27 +33,29 @@ _CALL: dict[str, Any] = {
     "responses": {
         "200": _answer("The transaction is committed.", "Result"),
         "404": _answer("There is no such operator or function.", "Aborted"),
-        "406": _answer("The transaction has ended; JSON cannot say how, and Accept: application/msgpack can.", "Error"),
+        "406": _answer(
+            "The transaction has ended; JSON cannot hold its outcome, and Accept: application/msgpack can.", "Error"
+        ),
         "409": _answer("The transaction was aborted, without effect.", "Aborted"),
-        "410": _answer("The id is too old to say whether it ran.", "Aborted"),
+        "410": _answer("The id is too old to know whether it ran.", "Aborted"),
         "422": _answer("The call cannot be run: arguments, values, an id that was used for another call.", "Refused"),
-        "504": _answer("No reply came in time; the same id, with this since, tells what became of it.", "Error"),
+        "504": _answer("No reply came in time; the same id, with this since, returns its outcome.", "Error"),
         "401": _answer("A token is needed.", "Error"),
-        "403": _answer("Web pages may not ask.", "Error"),
+        "403": _answer("Web pages may not call.", "Error"),
         "413": _answer("The body is too large.", "Error"),
         "415": _answer("The body is no JSON.", "Error"),
         "421": _answer("This Host is not served.", "Error"),
         "400": _answer("The request has a Content-Length and a Transfer-Encoding.", "Error"),
         "408": _answer("Headers or body did not come in time.", "Error"),
         "502": _answer("The transaction has ended; its reply on the log cannot be decoded.", "Error"),
-        "503": _answer("Nothing was asked: the log fails, or all connections are taken.", "Error"),
+        "503": _answer("Nothing was sent: the log fails, or all connections are taken.", "Error"),
     },
 }
 
 _NEW_ID: dict[str, Any] = {
     "operationId": "make_id",
     "summary": "An id for one call and all its retries",
-    "description": "It says when it was made: a retry that comes so late that its first try is forgotten is refused.",
+    "description": "It holds when it was made: a retry that comes so late that its first try is forgotten is refused.",
     "responses": {
         "200": _answer("The id.", "Id"),
         "401": _answer("A token is needed.", "Error"),
@@ -63,7 +65,7 @@ _NEW_ID: dict[str, Any] = {
 
 _HEALTH = {
     "200": {"description": "Calls can be answered, as far as the log is concerned."},
-    "503": {"description": "They cannot: problems says why."},
+    "503": {"description": "They cannot: problems holds the reasons."},
 }
 _ABORTED: dict[str, Any] = {
     "type": "object",
@@ -105,7 +107,7 @@ OPENAPI: dict[str, Any] = {
                     "since": {
                         "type": ["integer", "null"],
                         "minimum": 0,
-                        "description": "Of an id that was tried before: as the answer 504 to the first try says.",
+                        "description": "For a retry: the value in the answer 504 to the first try.",
                     },
                     "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 300, "default": 30},
                 },

@@ -27,7 +27,7 @@ def serve(
     connections: int = 1_000,
     listening: Callable[[str], None],
 ) -> bool:
-    """Tell ``listening`` the address once it is open; True if Ctrl-C has ended it.
+    """Report the address to ``listening`` once it is open; True if Ctrl-C has ended it.
 
     ``port`` 0: a free one. ``connections``: so many at once.
 
@@ -58,7 +58,7 @@ def serve(
         async with AsyncTransactionClient(open_log, job) as client:
             config = bounded(HttpGateway(client, token=token, names=(host, *names)), connections)
             server = Server(config)
-            with server.capture_signals():  # before anybody is told whom to signal
+            with server.capture_signals():  # before the address, and with it the process, is reported
                 listening(_url(opened))
                 await server.serve(sockets=[opened])
         return server.interrupted

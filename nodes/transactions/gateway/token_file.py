@@ -20,7 +20,7 @@ _MOST_BYTES = 4_096
 
 
 def shared_token_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where this user's token is unless told otherwise."""
+    """Where this user's token is by default."""
     base = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return Path(base) / "holon" / "gateway.token"
 

@@ -45,11 +45,11 @@ OWN: dict[str, Metric] = {
     "holon_txn_aborted": Metric("counter", "transactions that ended with an exception, by its name", ("reason",)),
     "holon_txn_rerun": Metric("counter", "transactions run again because they conflicted"),
     "holon_txn_postponed": Metric("counter", "times that a transaction was put off to the next epoch"),
-    "holon_txn_replies": Metric("counter", "replies of this node's partitions, repeats and refusals too"),
+    "holon_txn_replies": Metric("counter", "replies of this node's partitions, duplicates and refusals too"),
     "holon_txn_requests_waiting": Metric(
         "gauge", "requests that were read and are in no epoch yet, by request partition", PARTITION
     ),
-    "holon_txn_request_ids": Metric("gauge", "replies that are remembered, for requests asked again", PARTITION),
+    "holon_txn_request_ids": Metric("gauge", "replies that are remembered, for retried requests", PARTITION),
     "holon_txn_log_records": Metric("counter", "records of the log, read or sent, by topic", _TRAFFIC),
     "holon_txn_log_bytes": Metric("counter", "bytes of these records", _TRAFFIC),
     "holon_txn_state_keys": Metric(

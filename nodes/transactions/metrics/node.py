@@ -128,7 +128,7 @@ class TransactionDesk(Desk):
 
 
 def about_bytes(table: Mapping[StateKey, bytes | None]) -> int:
-    """Keys and values of a table; of a large one as many keys as ``SAMPLED_KEYS``, evenly chosen, stand for all."""
+    """Keys and values of a table; of a large one extrapolated from as many keys as ``SAMPLED_KEYS``, evenly chosen."""
     step = max(1, len(table) // SAMPLED_KEYS)
     sizes = [len(key[1]) + len(value or b"") for key, value in islice(table.items(), 0, None, step)]
     return round(sum(sizes) * len(table) / len(sizes)) if sizes else 0

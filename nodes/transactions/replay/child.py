@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _look(watch: FunctionWatch) -> None:
-    """Functions that hang are ended as in a node."""
+    """Functions that exceed their timeout are ended as in a node."""
     pause = threading.Event()
     while not pause.wait(LOOK_S):
         watch.look()

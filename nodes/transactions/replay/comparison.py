@@ -1,4 +1,4 @@
-"""Is a transactional job deterministic? Two runs over its log, which differ in what must not matter, and what it says.
+"""Is a transactional job deterministic? Two runs over its log, which differ in what must not matter, and its records.
 
 Each run has its own seed of Python's hashes and time zone, later times and other random numbers. Marks, replies and
 commits are compared with the log, and what functions did, call by call, of one run with that of the other.
@@ -63,7 +63,7 @@ def replay_log_twice(
     to_epoch: int | None,
     show: Callable[[int, int], None],
 ) -> TransactionReplay:
-    """Run both and compare. ``show`` is told the run and its epochs so far. Raises ``RunFailed`` if one cannot end."""
+    """Run both and compare. ``show`` receives the run and its epochs so far. Raises ``RunFailed`` if one cannot end."""
     given = RunInput(reference, sys.path, from_epoch, to_epoch)
     found = TransactionReplay(job, from_epoch, 0, 0, True)
     with tempfile.TemporaryDirectory(prefix="holon-txn-replay-") as folder:
@@ -86,8 +86,8 @@ def _run(folder: Path, given: RunInput, settings: Settings, way: int, show: Call
     out = folder / "epochs"
     command = module_command("nodes.transactions.replay.child", str(folder / "given"), str(out))
     environment = child_environment(settings.environment(), WAYS[way])
-    with (folder / "said").open("wb") as said, (folder / "printed").open("wb") as printed:
-        process = subprocess.Popen(command, env=environment, stdout=printed, stderr=said)
+    with (folder / "errors").open("wb") as errors, (folder / "printed").open("wb") as printed:
+        process = subprocess.Popen(command, env=environment, stdout=printed, stderr=errors)
         try:
             seen = 0
             while True:
@@ -101,7 +101,7 @@ def _run(folder: Path, given: RunInput, settings: Settings, way: int, show: Call
             process.kill()  # nothing, if it has ended
             process.wait()
     if process.returncode:
-        why = (folder / "said").read_text(errors="replace").strip()
+        why = (folder / "errors").read_text(errors="replace").strip()
         if process.returncode == FAILED_EXIT:
             raise RunFailed(why)
         raise RunFailed(f"run {way + 1} over the log ended with exit code {process.returncode}:\n{why}")
@@ -121,18 +121,18 @@ def compared(first: EpochRun | None, second: EpochRun | None) -> Parting | None:
     if differing is None and parted is None:
         return None
     epoch = runs[0].epoch
-    asked = {tid: each for run in runs for tid, each in run.asked.items()}
+    requests = {tid: each for run in runs for tid, each in run.asked.items()}
     if parted is not None:
         call, acts = parted
-        told = Parting(epoch, f"what {call.function} does", *acts)
+        parting = Parting(epoch, f"what {call.function} does", *acts)
         if differing is not None and differing.differs is not None:
-            told.what = f"{differing.differs.what}: in one run it {acts[0]}, in the other it {acts[1]}"
-            told.expected, told.found = differing.differs.logged, differing.differs.computed
-        return _blamed(told, call, asked)
+            parting.what = f"{differing.differs.what}: in one run it {acts[0]}, in the other it {acts[1]}"
+            parting.expected, parting.found = differing.differs.logged, differing.differs.computed
+        return _blamed(parting, call, requests)
     assert differing is not None and differing.differs is not None
     differs = differing.differs
     return _blamed(
-        Parting(epoch, differs.what, differs.logged, differs.computed), _suspect(differs, differing.calls), asked
+        Parting(epoch, differs.what, differs.logged, differs.computed), _suspect(differs, differing.calls), requests
     )
 
 
@@ -163,8 +163,8 @@ def _suspect(differs: Differs, calls: list[Traced]) -> Traced | None:
     return next((call for call in calls if call.root and call.tid in differs.tids), None)
 
 
-def _blamed(told: Parting, call: Traced | None, asked: dict[int, LoggedRequest]) -> Parting:
+def _blamed(parting: Parting, call: Traced | None, requests: dict[int, LoggedRequest]) -> Parting:
     if call is not None:
-        told.tid, told.operator, told.key, told.function = call.tid, call.operator, call.key, call.function
-        told.request = asked.get(call.tid)
-    return told
+        parting.tid, parting.operator, parting.key, parting.function = call.tid, call.operator, call.key, call.function
+        parting.request = requests.get(call.tid)
+    return parting

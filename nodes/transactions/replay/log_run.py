@@ -1,4 +1,4 @@
-"""Runs the epochs of a transactional job again from its log, and stops where the log says something else."""
+"""Runs the epochs of a transactional job again from its log, and stops where the log differs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Differs(msgspec.Struct):
 
 
 class EpochRun(msgspec.Struct):
-    """One epoch that was run again. ``calls``: what functions did; ``asked``: their requests, by TID."""
+    """One epoch that was run again. ``calls``: the traces of functions; ``asked``: their requests, by TID."""
 
     epoch: int
     replies: int
@@ -134,10 +134,10 @@ class LogReplay:
         """With the requests of those transactions that have no reply yet, if something differs."""
         if run.differs is not None:
             missing = sorted({*run.differs.tids, *(call.tid for call in run.calls)} - {*run.asked})
-            run.asked |= {tid: asked for tid in missing if (asked := self.asked(tid)) is not None}
+            run.asked |= {tid: request for tid in missing if (request := self.request(tid)) is not None}
         return run
 
-    def asked(self, tid: int) -> LoggedRequest | None:
+    def request(self, tid: int) -> LoggedRequest | None:
         """The request of a transaction; None if it began long before."""
         ledger = self.node.ledger
         for number in range(ledger.done + 1, max(FIRST_EPOCH, ledger.done - KEPT_EPOCHS) - 1, -1):
@@ -154,7 +154,7 @@ class LogReplay:
     # --- one epoch --------------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> Differs | None:
-        """Run in all partitions what the ledger says is over."""
+        """Run in all partitions the epochs that are over in the ledger."""
         stopped = self._step(e.Ticked())
         while stopped is None and min(each.epoch for each in self.node.partitions.values()) <= self.node.ledger.done:
             stopped = self._read_calls()
@@ -232,7 +232,7 @@ class LogReplay:
         differs = None
         if number >= self.from_epoch:
             differs = self._compared_replies(number, replies) or self._compared_commits(number, commits)
-        return EpochRun(number, len(replies), calls, differs, _asked(replies.values(), calls))
+        return EpochRun(number, len(replies), calls, differs, _requests_by_tid(replies.values(), calls))
 
     def _calls_of(self, number: int) -> list[Traced]:
         """Functions of this epoch and their acts; one record of the epochs topic may end several."""
@@ -306,7 +306,7 @@ class LogReplay:
         return found
 
 
-def _asked(replies: Iterable[Reply], calls: list[Traced]) -> dict[int, LoggedRequest]:
+def _requests_by_tid(replies: Iterable[Reply], calls: list[Traced]) -> dict[int, LoggedRequest]:
     roots = {call.tid: call for call in calls if call.root}
     return {
         each.tid: LoggedRequest(

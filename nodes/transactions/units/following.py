@@ -120,7 +120,7 @@ class Units:
                     self._end(unit)
             elif unit is None:
                 if not self._take(number, owns=number in owned):
-                    return  # all that this node owns is taken again at the next look
+                    return  # all that this node owns is taken again at the next poll
             else:
                 self._go_on(unit, owns=number in owned)
 
@@ -252,7 +252,7 @@ class Units:
         job, log, steps = self._job, self._log, self._steps
         self._read_epochs_to_end()
         needed, window = first_needed(steps.node.ledger, unit.number), job.config.id_window
-        if log.start_offset(job.topics.requests, unit.number) <= needed:  # else epochs have ended: at the next look
+        if log.start_offset(job.topics.requests, unit.number) <= needed:  # else epochs have ended: at the next poll
             among = job.sequencers
             start = ids_from(
                 log, job.topics, job.program, unit.number, sequencers=among, needed=needed, id_window=window

@@ -1,4 +1,4 @@
-"""A node's work as a standby of units that others own: which units, their records on the log, when to stand in."""
+"""A node's work as a standby of units that others own: which units, their records on the log, when to publish."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transactional.standby import reply_name
 
 PATIENCE_MS = 20
 SPEAK_MS = 1000
-"""So long a standby that stood in writes all that it makes: its owner may be dead, and found so later."""
+"""So long an active standby writes all that it makes: its owner may be dead, and found so later."""
 MOST_PATIENCE_MS = 240
 CALM_MS = 2_000
 """After a false alarm, which the first burst may be: who dies a moment later should be missed as soon as ever."""
@@ -53,7 +53,7 @@ class Standbys:
         return self._succession.ranks(live, owners, detector.pace.unproven(), node.standing_by, detector.running_ms)
 
     def begins(self, partition: int) -> None:
-        """To be called before the last reply of a partition is looked for."""
+        """To be called before the last reply of a partition is read."""
         self._replies_at[partition] = self._log.end_offset(self._topics.replies, partition)
 
     def waits_for(self, node: TransactionNode) -> dict[TopicPartition, int]:
@@ -75,7 +75,7 @@ class Standbys:
                 node.receive(e.RepliesLogged(partition, max(reply_name(value) for value in chunk.values)))
 
     def watches(self, node: TransactionNode) -> bool:
-        """Whether a standby has something ready that its owner has to write: then it looks often how late that is."""
+        """Whether a standby has something ready that its owner has to write: then it checks often how late that is."""
         done = node.ledger.done
         return any(standby.watches(done) for standby in node.standing_by.values() if not standby.speaks)
 
