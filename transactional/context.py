@@ -247,7 +247,7 @@ class Context:
 
         It is called as ``function(key, ...)`` with an idempotency key. The transaction ends here, and once the result
         is logged runs anew from its beginning with it, on the state of that time. A result that is logged is never
-        asked for again; a crash before that may repeat the call, with the same key. Its exception is raised here,
+        requested again; a crash before that may repeat the call, with the same key. Its exception is raised here,
         and ``ExternalTimeout`` (``CallFailed``) where it did not return in time.
         """
         name = function if isinstance(function, str) else function.__name__

@@ -1,4 +1,4 @@
-"""Entities as classes: annotated fields are the state, async methods are functions, other entities look local.
+"""Entities as classes: annotated fields are the state, async methods are functions, other entities seem local.
 
     class Item(Entity, partitions=4):
         price: int = 0
@@ -38,7 +38,7 @@ E = TypeVar("E")
 
 
 class _Wanted(NamedTuple):
-    """A call that a method makes, before anybody has said on whose behalf."""
+    """A call that a method makes, before its caller is known."""
 
     operator: str
     key: str
@@ -100,7 +100,7 @@ class _EntityType(type):
     """Calling an entity class refers to one of its entities; nobody makes instances but the runtime."""
 
     def __call__(cls: type[E], key: str) -> E:
-        return Reference(cls, key)  # type: ignore[arg-type, return-value]  # looks like one to whoever calls its methods
+        return Reference(cls, key)  # type: ignore[arg-type, return-value]  # callers of its methods use it like one
 
 
 class Entity(metaclass=_EntityType):

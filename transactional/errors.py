@@ -50,7 +50,7 @@ class Aborted(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CallFailed(Exception):
-    """A called function raised an exception that the program does not declare; ``aborted`` tells which."""
+    """A called function raised an exception that the program does not declare; ``aborted`` names it."""
 
     def __init__(self, aborted: Aborted) -> None:
         super().__init__(str(aborted))
@@ -156,7 +156,7 @@ def _plain(argument: Any) -> Any:
         return number
     if isinstance(argument, float):
         number = float.__float__(argument)
-        return number if number == number else "nan"  # or no two barriers that say it would be equal
+        return number if number == number else "nan"  # or no two barriers that hold it would be equal
     return _text(type(argument).__name__)
 
 

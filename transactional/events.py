@@ -42,7 +42,7 @@ class RequestsRead:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTaken:
-    """This node owns a state partition, or stands by. ``state``: where it begins, None: at the start of everything.
+    """This node owns a state partition, or is its standby. ``state``: where it begins, None: at the very start.
 
     ``replied``: the identity of the last reply on the log. ``commits``: records of its commits topic, from the state's
     ``commits_offset`` on; for each that is missing the partition runs an epoch again.

@@ -18,7 +18,7 @@ from transactional.errors import RAISED, Aborted, describe
 from transactional.state.values import BadValue, decode, digest, encode, travelling
 
 ASKING: Final = "ctx.external"
-"""Kind of the outcome of a transaction that asks: no name of an exception."""
+"""Kind of the outcome of a transaction that requests an external call: no name of an exception."""
 ANSWER_BYTES: Final = 1 << 18
 """Of one result from outside."""
 ANSWERS_BYTES: Final = 1 << 19

@@ -1,8 +1,8 @@
 """A node of a transactional job as a state machine: ``step(event, now_ms) -> what to append``.
 
-A caller with several events ``hear``s all of them and steps once: the effects are computed once, and leave together.
+A caller with several events passes all to ``hear`` and steps once: effects are computed once, and leave together.
 
-Two rules for this file: it knows no clock and no log, and all it shares with other nodes stands on the log.
+Two rules for this file: it knows no clock and no log, and all it shares with other nodes is on the log.
 """
 
 from __future__ import annotations
@@ -161,12 +161,12 @@ class TransactionNode:
             known = self.ledger.expects
             self._advance_sequencers(now_ms, out)
             self._advance_partitions(now_ms, out)
-            if self.ledger.expects == known:  # else what was said here may be all that somebody here has waited for
+            if self.ledger.expects == known:  # else a record made here may be all that a partition here has waited for
                 break
         for unit in sorted(self.standing_by):
             self.standing_by[unit].forget(self.ledger.done)
-        said = (*self.ledger.hanging.take_unpublished(), *self.ledger.crashing.take_unpublished())
-        out += [AppendEpochs(to_bytes(each)) for each in said]
+        proposals = (*self.ledger.hanging.take_unpublished(), *self.ledger.crashing.take_unpublished())
+        out += [AppendEpochs(to_bytes(each)) for each in proposals]
         out = self._without_early_commits(out)
         return together(travelling(out, self.config.compress_bytes, self.config.piece_bytes))
 

@@ -102,7 +102,7 @@ class Operator:
         self.bindings.append(Binding(topic, self.name, name, key, arguments, batch))
 
     def partition_of(self, key: str) -> int:
-        """Where the key lives: as Kafka's default partitioner, over the first part of a composite key."""
+        """The key's partition: as Kafka's default partitioner, over the first part of a composite key."""
         part = key if self.colocate is None else key.split(self.colocate, 1)[0]
         return _hash(part) % self.partitions
 
@@ -166,7 +166,7 @@ class Program:
         try:
             data = pack(arguments)
         except PACK_ERRORS:
-            data = b""  # says why below
+            data = b""  # the check below reports why
         if not 0 < len(data) <= self.limits.max_value_bytes or not is_plain(arguments):
             data = checked_arguments(f"{name}.{called}", arguments, self.limits.max_value_bytes)
         return Target(name, key, called, data)

@@ -1,7 +1,7 @@
 """A standby of a state or request partition: does what the owner does, and holds back what it would write.
 
 The records of two owners are equal and count once, so a standby may write at any time; it does so where the owner is
-late. Until it is told that it need not any more, everything that it makes then goes to the log at once.
+late. Until it is silenced, everything that it makes then goes to the log at once.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 CURSORS = "_cursors"
-"""The operator that says how far each bound partition has been fed."""
+"""The operator that holds how far each bound partition has been fed."""
 
 
 class CursorContext(Protocol):
@@ -52,7 +52,7 @@ class Upstream(NamedTuple):
 async def where(ctx: CursorContext) -> dict[str, Any] | None:
     """``next``: the offset that is fed next; ``skipped``: records that were left out; ``last``: why the last was.
 
-    Where other Holon jobs have written records: ``duplicates`` that were left out, and ``seen``, which tells them.
+    Where other Holon jobs have written records: ``duplicates`` that were left out, and ``seen``, which identifies them.
     """
     return ctx.get()
 

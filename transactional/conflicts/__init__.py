@@ -1,1 +1,1 @@
-"""Which transactions of an epoch stand, which run again, and how partitions agree on it."""
+"""Which transactions of an epoch are valid, which run again, and how partitions agree on it."""

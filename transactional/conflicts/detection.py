@@ -1,8 +1,8 @@
-"""Which transactions of an epoch stand as they ran in one state partition, and which have to run again.
+"""Which transactions of an epoch are valid as they ran in one state partition, and which have to run again.
 
 All first run against the state before the epoch. Then, round by round and in TID order, a transaction that has read a
 key of a lower TID's writes runs once more here, on that write. If it then sends the same as before, no other partition
-need know. It stands, as long as those stand that it has read from. Else it is a conflict, and is run again everywhere.
+need know. It is valid as long as those are that it has read from. Else it is a conflict, and is run again everywhere.
 
 Source: the check is Aria's; running again in place, and "as long as", are not.
 """
@@ -26,7 +26,7 @@ _NONE: Mapping[StateKey, tuple[int, bytes | None]] = {}
 _NOTHING: Mapping[int, Sequence[WireCall | WireResult]] = {}
 _NOBODY: Collection[int] = ()
 Reexecute = Callable[[Execution, Versions], Execution | None]
-"""Runs one once more on these versions; None: it would send something else, or does not stand for other reasons."""
+"""Runs one once more on these versions; None: it would send something else, or is not valid for other reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Revalidation:
 class Arriving:
     """The messages of other partitions in a round to transactions at ``site``, by TID.
 
-    ``lost``: who did not stand when something came for it. Its reads from then on may hide that.
+    ``lost``: the transaction that was not valid when a message arrived for it. Its later reads may hide that.
     """
 
     site: Site
@@ -80,7 +80,7 @@ def revalidate(
     executions: dict[int, Execution],
     dropped: Collection[int],
     share: Share,
-    redo: Reexecute | None,
+    reexecute: Reexecute | None,
     arriving: Arriving | None = None,
 ) -> Revalidation:
     """Replaces what was run once more in ``executions``, and adds what arrives, in TID order.
@@ -103,7 +103,9 @@ def revalidate(
         if execution is not None and is_valid:
             unread = not execution.sources and not execution.scans and written.keys().isdisjoint(execution.reads)
             if not unread and not _is_valid(execution, versions):
-                again = redo(execution, versions) if redo is not None and may_write(execution, share) else None
+                again = (
+                    reexecute(execution, versions) if reexecute is not None and may_write(execution, share) else None
+                )
                 is_valid = again is not None
                 if again is not None:
                     executions[tid] = execution = again
@@ -153,7 +155,7 @@ class Reexecution:
         self._sent: list[Sent] = []
         self._still: Site | None = None  # where they run once more
         self._in_vain: set[int] = set()
-        self._rounds: list[_Round] = []  # as far as is asked for
+        self._rounds: list[_Round] = []  # as far as requested
 
     def add(self, received: Iterable[tuple[int, Received]], sent: Sent) -> None:
         """One round; both ascend by TID."""

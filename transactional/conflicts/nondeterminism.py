@@ -31,7 +31,7 @@ _SHOWN = 300
 class Nondeterministic(AssertionError):
     """The log has another record of the same name: a function is no function of its input.
 
-    ``tids``: transactions that may be the cause, as far as the records tell; the likeliest first.
+    ``tids``: transactions that may be the cause, as far as the records show; the likeliest first.
     """
 
     def __init__(self, message: str, tids: tuple[int, ...] = ()) -> None:
@@ -176,7 +176,7 @@ def _transaction_text(tid: int, root: Request | None, sent: Sent) -> str:
 
 
 def _of_sends(known: RoundBarrier, sent: Sent) -> list[int]:
-    """Digests do not tell: then all that are sent to these partitions, if the log has no records in its barrier."""
+    """Digests do not show it: then all that are sent to these partitions, if the log has no records in its barrier."""
     if not known.inline:
         return []
     found: dict[int, None] = {}

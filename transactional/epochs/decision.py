@@ -45,7 +45,7 @@ def decide(program: Program, contributions: list[Contribution | None]) -> Decisi
             if source in gone:  # its own fate is known, since it is lower
                 conflicts.add(tid)
                 gone.add(tid)
-    again = (conflicts | (races - over)) - timed_out.keys()  # what hangs is never run again
+    again = (conflicts | (races - over)) - timed_out.keys()  # what has timed out is never run again
     failed = {tid: aborted for tid, (_, aborted) in sorted(first.items()) if tid not in again}
     for tid in sorted(over - again):
         failed[tid] = too_many_calls(program)

@@ -70,7 +70,7 @@ class Ledger:
         self.done = FIRST_EPOCH - 1
         self.position = 0  # on the epochs topic
         self.history_end = 0
-        """Up to this offset the topic was there before this ledger: it may say already what hangs."""
+        """Up to this offset the topic was there before this ledger: it may hold timeout proposals already."""
         self.hanging = TimeoutProposals(FIRST_EPOCH - 1)
         self.crashing = Crashing()
         self.raised = Raised()
@@ -85,12 +85,12 @@ class Ledger:
         self._empty = Epoch(0)
         self._expected: set[tuple[int, int, int]] = set()  # epoch, round (of read-set snapshots: none), partition
 
-    # --- asked by sequencers and partitions -------------------------------------------------------------------------
+    # --- queried by sequencers and partitions -----------------------------------------------------------------------
 
     def epoch(self, number: int) -> Epoch:
         """The epoch; empty if nothing of it was read."""
         found = self.epochs.get(number)
-        if found is None:  # asked for often before anything of it is read
+        if found is None:  # queried often before anything of it is read
             found = self._empty = self._empty if self._empty.number == number else Epoch(number)
         return found
 
@@ -217,7 +217,7 @@ class Ledger:
     def forget(self, before: int) -> None:
         """Drop epochs that no checkpoint needs any more."""
         before = min(before, self.done + 1)
-        if before > self._forgotten:  # else all epochs would be looked at for nothing, many times a second
+        if before > self._forgotten:  # else all epochs would be checked for nothing, many times a second
             for number in [number for number in self.epochs if number < before]:
                 del self.epochs[number]
             self._forgotten = before
@@ -323,7 +323,7 @@ class Ledger:
     def _receive_barrier(self, barrier: RoundBarrier) -> None:
         if self.hanging.close(barrier.epoch - 1) and self.position < self.history_end:
             self.changes += 1
-            self._finish()  # which did not go on for what might be said of these epochs
+            self._finish()  # which waited for possible timeout proposals of these epochs
         if not self._came(barrier):
             self.changes += 1
             self._take_barrier(barrier)
@@ -371,7 +371,7 @@ class Ledger:
         self._pieces.forget(self.logged + 1)
 
     def _is_over(self, epoch: Epoch) -> bool:
-        """Whether the outcome is known; what conflicted is run again if nothing stands against it."""
+        """Whether the outcome is known; what conflicted is run again if nothing prevents it."""
         if epoch.outcome is None and len(epoch.read_sets) == self.partitions:
             number, hanging = epoch.number, self.hanging
             may_hang = self.position < self.history_end and number > hanging.closed

@@ -105,10 +105,10 @@ class Cut(msgspec.Struct, array_like=True, frozen=True, tag="cut"):
 class Contribution(msgspec.Struct, array_like=True, frozen=True):
     """The contribution of a partition to the epoch's transactions, by TID; all lists ascend.
 
-    ``conflicts``: a lower TID stands in the way. ``races``: run again in sequence. ``over``: floods calls.
+    ``conflicts``: with a lower TID. ``races``: run again in sequence. ``over``: floods calls.
     ``failures``: ended by an exception, with the call chain in which it was.
     ``timed_out``: a function has run too long, or ends its process.
-    ``reads_from``: what it has read here is what that lower TID writes, so it stands only if that one commits at once.
+    ``reads_from``: what it has read here is what that lower TID writes, so it is valid only if that commits at once.
     """
 
     conflicts: list[int]
@@ -154,7 +154,7 @@ class TimeoutProposal(msgspec.Struct, array_like=True, frozen=True, tag="hangs")
 
 
 class TimeoutAcknowledgement(msgspec.Struct, array_like=True, frozen=True, tag="agrees"):
-    """A state partition has not ended the epoch, and will without the first ``count`` transactions that hang."""
+    """A state partition has not ended the epoch, and will without the first ``count`` transactions that time out."""
 
     partition: int
     epoch: int
@@ -199,7 +199,7 @@ class Reply(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class Replies(msgspec.Struct, array_like=True, frozen=True, tag="replies"):
     """A record of the replies topic: replies number ``first`` and those after it of one partition in one epoch.
 
-    ``(epoch, number)`` ascends in each partition; what does not is a repeat.
+    ``(epoch, number)`` ascends in each partition; a record that does not is a duplicate.
     """
 
     epoch: int
@@ -210,8 +210,8 @@ class Replies(msgspec.Struct, array_like=True, frozen=True, tag="replies"):
 class Commit(msgspec.Struct, array_like=True, frozen=True, tag="commit"):
     """The writes of an epoch in a state partition: the next owner keeps them, and runs nothing of it again.
 
-    ``committed``: transactions so far. ``calls``: what was asked, of the first replies; the replies behind are repeats.
-    ``without``: transactions that hung when they were run again.
+    ``committed``: transactions so far. ``calls``: the requests of the first replies; later replies answer duplicates.
+    ``without``: transactions that timed out when they were run again.
     """
 
     partition: int

@@ -28,7 +28,7 @@ class EpochConfig:
     ``id_window`` requests, and offsets. Messages between partitions in a round go through ``epochs`` as long as all of
     them have at most ``inline_bytes``, an even share for each; the same on all nodes. Records of more than
     ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``. ``answer_key``: the job's, with which
-    nodes prove that they have written what came of external calls; empty: no proof is asked.
+    nodes prove that they have written what came of external calls; empty: no proof is required.
     """
 
     max_requests: int = 400

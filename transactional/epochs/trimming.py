@@ -16,7 +16,7 @@ from transactional.node import TransactionNode
 MAX_SAMPLES = 500
 """Of a partition; with more, every second one goes: less is deleted at a time, and no less in the end."""
 KEPT_REPLIES = 100
-"""Records of replies that stay whatever else goes: an owner looks there for the last one."""
+"""Records of replies that stay whatever else goes: an owner reads the last one there."""
 
 
 _Sample = TypeVar("_Sample", bound=tuple[int, ...])

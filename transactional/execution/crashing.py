@@ -37,7 +37,7 @@ Apart = Callable[[Callable[[], object]], DiedInTransaction | None]
 
 @dataclass(frozen=True, slots=True)
 class Trying:
-    """How a node tries. ``node``: its name, empty: it says nothing of attempts. ``apart`` None: it tries nothing so.
+    """How a node tries. ``node``: its name, empty: it reports no attempts. ``apart`` None: it tries nothing so.
 
     ``follows``: it runs nothing of which the log does not have the barrier.
     """
@@ -168,17 +168,17 @@ class NextRound(NamedTuple):
 
 
 class Caution:
-    """Of one owner of a state partition, or one that stands by."""
+    """Of one owner of a state partition, or of a standby."""
 
     def __init__(self, crashing: Crashing, partition: int) -> None:
         self._crashing = crashing
         self._partition = partition
-        self._attempted_epoch: int | None = None  # the epoch of which it has said that it tries
+        self._attempted_epoch: int | None = None  # the epoch for which it has reported an attempt
         self._until: int | None = None  # the last epoch that an owner before this one can have run; None: not known yet
         self._accuses: tuple[int, int] | None = None  # epoch and TID of a verdict that is on its way
 
     def holds_back(self, coming: NextRound, step: Callable[[], object], out: list[Append]) -> bool:
-        """Whether the step may not be made yet; adds what has to be said first.
+        """Whether the step may not be made yet; adds the records that have to precede it.
 
         Raises ``CrashesHere`` where it ends its process here, and has not where another owner made it.
         """

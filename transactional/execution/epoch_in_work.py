@@ -25,12 +25,12 @@ class RunningEpoch:
     round: int = 0
     executions: dict[int, Execution] = field(default_factory=dict)
     roots: dict[int, Request] = field(default_factory=dict)
-    aside: list[Request] = field(default_factory=list)  # repeats and refusals
+    aside: list[Request] = field(default_factory=list)  # duplicates and refusals
     outcomes: list[tuple[int, Request, bytes | Aborted]] = field(default_factory=list)
     writes: dict[StateKey, bytes | None] = field(default_factory=dict)
     committed: bool = False
     read_set_logged: bool = False
-    acknowledged: int = 0  # to how many that hang
+    acknowledged: int = 0  # to how many timeout proposals
     revalidation: Revalidation | None = None
     dropped: set[int] = field(default_factory=set)  # when they were settled
     lost: set[int] = field(default_factory=set)

@@ -129,7 +129,7 @@ class Execution(Accesses):
             frame: Any = function(ctx, *given) if type(given) is list else bind(function, ctx, target.arguments)
         except _CANNOT_BEGIN:
             segment = Segment(call_chain, path, caller)
-            self._go(segment, None, self._push(segment, path, target))  # says why
+            self._go(segment, None, self._push(segment, path, target))  # raises the reason
             return
         RUNNING.coroutine = frame
         try:
@@ -145,7 +145,7 @@ class Execution(Accesses):
         else:
             segment = Segment(call_chain, path, caller)
             segment.frames.append((frame, target, ctx))
-            error = self._asked(segment, yielded)
+            error = self._handle_awaited(segment, yielded)
             if error is not PARKED:
                 self._go(segment, None, error)
 
@@ -187,7 +187,7 @@ class Execution(Accesses):
             except RAISED as raised:
                 outcome = self._described(target, raised)
             else:
-                value, error = None, self._asked(segment, yielded)
+                value, error = None, self._handle_awaited(segment, yielded)
                 if error is PARKED:
                     return
                 continue
@@ -213,7 +213,7 @@ class Execution(Accesses):
             self._site.raised.note(self.tid, self.time_ms, target, raised)
         return describe(raised, errors)
 
-    def _asked(self, segment: Segment, yielded: Any) -> Exception | None:
+    def _handle_awaited(self, segment: Segment, yielded: Any) -> Exception | None:
         """A function awaits: begin the call here or send it; gives what to raise, ``PARKED`` if it has to wait."""
         if self._stopping and self._is_over(segment.call_chain):
             self._drop(segment)
@@ -230,7 +230,7 @@ class Execution(Accesses):
         return PARKED
 
     def _is_over(self, call_chain: CallChain) -> bool:
-        """Whether the call chain was ended, by itself or with the transaction, even if it caught what told it so."""
+        """Whether the call chain was ended, by itself or with the transaction, even if it caught the exception."""
         return self.over or self.missed or (self._ended is not None and call_chain in self._ended)
 
     def _elsewhere(self, target: Target) -> int | None:
@@ -355,7 +355,7 @@ class Execution(Accesses):
         self._add_bytes(len(call.target.arguments))
 
     def _is_too_much(self, size: int) -> bool:
-        """More bytes. Here that is only a doubt; a rerun, which sees all in sequence, says what counts."""
+        """More bytes. Here that is only a doubt; a rerun, which sees all in sequence, decides."""
         self.bytes += size
         if self.bytes > self._site.max_bytes and not self.over:
             self.over = self._stopping = True

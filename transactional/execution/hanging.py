@@ -1,4 +1,4 @@
-"""Transactions that hang only when they are run again: what the log holds about them, and which nodes have to stop.
+"""Transactions that time out only when they are run again: the log's records about them, and which nodes have to stop.
 
 No node waits for others before it uses the results of a rerun. So a node that is interrupted there proposes the timeout
 on the log. Then every partition acknowledges that it has not ended the epoch and does without that transaction; then
@@ -56,7 +56,7 @@ class TimeoutProposals:
         return self._acknowledged.get(epoch, {}).get(partition, 0)
 
     def holds_back(self, epoch: int, partitions: int) -> bool:
-        """Whether the epoch may not be run again yet: for want of agreement, or since it hung here."""
+        """Whether the epoch may not be run again yet: for want of agreement, or since it timed out here."""
         if epoch in self._found:
             return True
         count = len(self.of(epoch))
@@ -117,20 +117,20 @@ class TimeoutProposals:
         acknowledged[partition] = max(acknowledgement.count, known)
 
     def check(self, commit: Commit, done: int) -> None:
-        """Whether a commit on the log goes with what hangs. Raises ``Nondeterministic`` if not."""
+        """Whether a commit on the log fits the timeout proposals. Raises ``Nondeterministic`` if not."""
         hung, epoch, without = self.of(commit.epoch), commit.epoch, commit.without
         if not hung.keys() <= set(without) or (epoch <= done and len(hung) != len(without)):
             raise Nondeterministic(
-                f"state partition {commit.partition}, epoch {epoch}: by its commit the transactions {[*without]} hung "
-                f"when they were run again, and by the epochs topic {[*hung]} did. They take about as long as they "
+                f"state partition {commit.partition}, epoch {epoch}: by its commit the transactions {[*without]} timed "
+                f"out when they were run again, and by the epochs topic {[*hung]} did. They take about as long as they "
                 "may: raise node.function_timeout_ms on all nodes",
                 tuple(sorted(hung.keys() ^ set(without))),
             )
 
     def check_begun(self, partition: int, state: LedgerState) -> bool:
-        """Whether nothing new can be said of the epochs that a partition's checkpoint has ended.
+        """Whether no new proposal can concern the epochs that a partition's checkpoint has ended.
 
-        Raises ``Nondeterministic`` if it has ended one with what hangs.
+        Raises ``Nondeterministic`` if it has ended one with a transaction that timed out.
         """
         known = {(each.epoch, each.tid) for each in state.hanging if isinstance(each, TimeoutProposal)}
         for epoch in range(self._begin + 1, state.done + 1) if self._hung else ():
@@ -138,14 +138,14 @@ class TimeoutProposals:
             if ended_with:
                 raise Nondeterministic(
                     f"state partition {partition}, epoch {epoch}: its checkpoint has ended the epoch, and by the log "
-                    f"the transactions {ended_with} hung when they were run again. They take about as long as they "
-                    "may: raise node.function_timeout_ms on all nodes",
+                    f"the transactions {ended_with} timed out when they were run again. They take about as long as "
+                    "they may: raise node.function_timeout_ms on all nodes",
                     tuple(ended_with),
                 )
         return self.closed >= state.done
 
     def forget(self, before: int) -> None:
-        """Drop what is known of epochs before this one, but for those of which something may still be said."""
+        """Drop what is known of epochs before this one, but for those that later records may still concern."""
         if self._hung or self._acknowledged:
             last = min(before - 1, self.closed)
             self._hung = {epoch: each for epoch, each in self._hung.items() if epoch > last}

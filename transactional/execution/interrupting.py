@@ -1,7 +1,7 @@
 """Which function of a program runs, and how it is interrupted. Only the process's main thread runs functions.
 
-``Execution`` names each step in ``RUNNING`` before it makes it. Whether the step is being made at this moment is what
-the thread's stack says: the function's frame is on it.
+``Execution`` names each step in ``RUNNING`` before it makes it. The step is being made at this moment if the
+function's frame is on the thread's stack.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RUNNING: Final = RunningCall()
 
 
 class FunctionStep(NamedTuple):
-    """A step of a function. ``frame``: the function's own, while it lives; ``is_in_ctx``: the program asks ``ctx``."""
+    """A step of a function. ``frame``: the function's own, until it ends; ``is_in_ctx``: the program calls ``ctx``."""
 
     frame: FrameType
     execution: Interruptible
@@ -66,7 +66,7 @@ def function_of(frame: FrameType | None) -> FrameType | None:
 
 
 def step_of(frame: FrameType | None) -> FunctionStep | None:
-    """The step that this stack, of the main thread, is in; to be asked in that thread."""
+    """The step that this stack, of the main thread, is in; to be called in that thread."""
     function = function_of(frame)
     execution, target = RUNNING.execution, RUNNING.target
     if function is None or execution is None or target is None:

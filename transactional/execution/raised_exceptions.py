@@ -25,7 +25,7 @@ MOST_A_SECOND = 2
 MOST_NOTES = 100
 MAX_REPORTS = 100
 PATIENCE = 2
-"""So often is ``take`` called before an exception is told whose request only another node knows."""
+"""So often is ``take`` called before an exception is reported whose request only another node knows."""
 _SHOWN = 200
 _NOT_RAISED = frozenset(
     [
@@ -33,7 +33,7 @@ _NOT_RAISED = frozenset(
         "TimedOut", "UnknownFunction", ASKING,
     ]
 )  # fmt: skip
-"""Kinds of failures that say themselves what was wrong, and where."""
+"""Kinds of failures whose own text names the error and its place."""
 
 
 class RaisedReport(NamedTuple):
@@ -50,7 +50,7 @@ class _Note:
     own: str
     whole: str
     aborted: Aborted | None = None  # the transaction has ended so, and its request is not known here
-    looks: int = 0
+    polls: int = 0
 
 
 class EndedEpoch(Protocol):
@@ -92,7 +92,7 @@ class Raised:
         if not self._may(target, kind, time_ms):
             self._here[kind] = time_ms // 1000
             return
-        self._notes.pop(tid, None)  # the last one counts, and stands last
+        self._notes.pop(tid, None)  # the last one counts, and comes last
         while len(self._notes) >= MOST_NOTES:
             del self._notes[next(iter(self._notes))]
         self._notes[tid] = _Note(_called(target), kind, *frames_alone(error))
@@ -105,7 +105,7 @@ class Raised:
                 self._root_ended(tid, outcome, request, declared, epoch.cuts[request.sequencer].time_ms)
         if self._notes and epoch.decision is not None:
             for tid in [tid for tid in self._notes if tid in running.executions and tid not in running.roots]:
-                if tid not in epoch.decision.rerun:  # else whoever has the root tells what the rerun has raised
+                if tid not in epoch.decision.rerun:  # else the owner of the root reports what the rerun has raised
                     self._call_ended(tid, epoch.decision.failed.get(tid))
 
     def _root_ended(
@@ -133,8 +133,8 @@ class Raised:
     def take(self) -> list[RaisedReport]:
         """The exceptions to report since the last call."""
         for tid, note in list(self._notes.items()):
-            note.looks += note.aborted is not None
-            if note.aborted is not None and note.looks >= PATIENCE:
+            note.polls += note.aborted is not None
+            if note.aborted is not None and note.polls >= PATIENCE:
                 del self._notes[tid]
                 self._report(note, note.aborted, f"transaction {tid}")
         taken, self._reports = self._reports, []

@@ -76,7 +76,7 @@ class Shipped:
 
 
 class _Rerunning(Execution):
-    """Call chains run one after the other, on what is all there: nobody asks what was touched."""
+    """Call chains run one after the other, on complete state: touched keys are not recorded."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ class _Rerunning(Execution):
             self._add_bytes(len(value))
 
     def scan(self, call_chain: CallChain, operator: str, prefix: str) -> list[tuple[str, bytes]]:
-        self._call_chain = call_chain  # nobody asks
+        self._call_chain = call_chain  # touched keys are not recorded
         return super().scan(call_chain, operator, prefix)
 
     def queue(self, call: Call) -> None:
@@ -119,8 +119,8 @@ def rerun(
 ) -> Rerun | Hung:
     """Run all logged roots, one after the other in TID order; ``carried``: those that were postponed before.
 
-    ``hung``: not run, and what they are answered. ``raised`` is told what functions raise. Gives the first other one
-    that hangs, if one does.
+    ``hung``: not run, with their replies. ``raised`` is notified of what functions raise. Returns the first other
+    one that times out, if one does.
     """
     done = Rerun()
     base = Shipped(read_sets)

@@ -28,7 +28,7 @@ class Base(Protocol):
 
 
 class RaisedNotes(Protocol):
-    """Is told what functions raise (``raised_exceptions.py``)."""
+    """Is notified of what functions raise (``raised_exceptions.py``)."""
 
     def note(self, tid: int, time_ms: int, target: Called, error: BaseException) -> None: ...
 
@@ -38,7 +38,7 @@ class Site:
 
     ``sent``: calls and results for other partitions, by partition, in the order in which they were made.
     ``written``: who has written a key, of those that run here. ``versions``: in their place, what all lower TIDs have
-    written, for one that runs once more after all of them. ``raised``: who is told what functions raise.
+    written, for one that runs once more after all of them. ``raised``: is notified of what functions raise.
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class Segment:
 
 
 class Parked(Exception):
-    """Stands for: the segment waits, or is over."""
+    """Means: the segment waits, or is over."""
 
 
 PARKED = Parked()

@@ -74,7 +74,7 @@ async def _followed(frame: Awaitable[Any], pen: _Pen) -> Any:
 
 
 class _Watched:
-    """A place that writes down what is asked of it."""
+    """A place that records its calls."""
 
     def __init__(self, place: CallSite, pen: _Pen) -> None:
         self._place, self._pen = place, pen
@@ -118,7 +118,7 @@ class _Watched:
 
 
 def shown(data: bytes | None) -> str:
-    """A value for people; what is long is cut and told apart by its digest."""
+    """A value for people; what is long is cut and distinguished by its digest."""
     return "nothing" if data is None else _cut(repr(decode(data)))
 
 

@@ -1,4 +1,4 @@
-"""Replies of one state partition: their identities, and the memory of those that a client may ask for again."""
+"""Replies of one state partition: their identities, and the memory of those that a client may request again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ReplyBook:
         postponed: Sequence[Request],
         ends: Mapping[int, int],
     ) -> tuple[list[Reply], list[Request | bytes]]:
-        """All replies in order, and for the first of them what was asked, as it is kept; the others are repeats.
+        """All replies in order, and for the first of them the requests, as they are kept; the others are duplicates.
 
         ``outcomes`` in commit order; ``ends``: the offsets to which sequencers have cut.
         """
@@ -163,7 +163,7 @@ class ReplyBook:
     def _forget(self, sequencer: int, end: int) -> None:
         order, before = self._order.get(sequencer, deque()), end - self._id_window
         for _ in range(len(order)):
-            # Twice as many, since within an epoch they stand in commit order and not as they were asked.
+            # Twice as many, since within an epoch they are in commit order and not in request order.
             if not (order[0][0] < before or len(order) > 2 * self._id_window):
                 return
             name = order[0][1]
@@ -198,7 +198,7 @@ def request_fingerprint(request: Request, outcome: bytes | Aborted | None = None
 
 
 def same_call(kept: Request | bytes, request: Request) -> bool:
-    """Whether the request asks for the same."""
+    """Whether the request makes the same call."""
     if isinstance(kept, bytes):
         return kept == call_name(request)
     return (kept.arguments, kept.key, kept.function, kept.operator) == (
@@ -210,7 +210,7 @@ def same_call(kept: Request | bytes, request: Request) -> bool:
 
 
 def call_name(kept: Request | bytes) -> bytes:
-    """Names what is asked, so that an id that asks for something else is noticed."""
+    """Names the call, so that an id that is used for another one is noticed."""
     if isinstance(kept, bytes):
         return kept
     return digest(encode((kept.operator, kept.key, kept.function, kept.arguments)))

@@ -1,4 +1,4 @@
-"""Requests as clients write them: JSON, so that every language can; what cannot be run gets a reply that says why.
+"""Requests as clients write them: JSON, so that every language can; what cannot be run gets a reply with the reason.
 
 ``{"id": str, "operator": str, "key": str, "function": str, "args": list | object | null, "since": int}``, or a list of
 these. The record goes to request partition ``murmur2(id) mod partitions``, as Kafka's clients compute it, so that a
@@ -40,9 +40,9 @@ from transactional.state.values import (
 
 MAX_ID_BYTES = 200
 TOO_OLD = "RequestTooOld"
-"""A request may have run before: its id was made, or is said to be used, so long ago that it may be forgotten."""
+"""A request may have run before: its id was made, or by its client used, so long ago that it may be forgotten."""
 WRONG_PARTITION = "WrongPartition"
-"""A request stands in a request partition that is none of its id's, where it would run a second time."""
+"""A request is in a request partition that is none of its id's, where it would run a second time."""
 _SHORT_ID = MAX_ID_BYTES // 4
 _IN_A_LIST = 1 << 16
 DRAWN_BYTES = 12
@@ -112,7 +112,7 @@ def _packs(args: Any) -> bool:
     try:
         return bool(pack(args))
     except PACK_ERRORS:
-        return False  # says why elsewhere
+        return False  # ``sendable`` reports why
 
 
 def _check_texts(texts: Sequence[str]) -> None:
@@ -129,13 +129,13 @@ def _check_id(name: str) -> None:
 
 
 def made_id(since: int, drawn: bytes) -> str:
-    """An id that says where its request partition ended when it was made: it is refused once it may be forgotten."""
+    """An id that holds where its request partition ended when it was made: it is refused once it may be forgotten."""
     assert since >= 0 and len(drawn) == DRAWN_BYTES, f"an id of {since}, {drawn!r}"
     return f"h{since}-{drawn.hex()}"
 
 
 def since_of(name: str) -> int | None:
-    """Where the id was made; None: it does not say."""
+    """Where the id was made; None: it does not hold that."""
     found = _MADE.fullmatch(name) if name[:1] == "h" else None
     return None if found is None else int(found[1])
 
@@ -170,7 +170,7 @@ def continuation(call: Request, asking: ExternalRequest, outcome: bytes | Aborte
 
 
 def _since(wire: WireRequest) -> int | None:
-    """The earliest that is known of the first try: as the client says, and as the id does."""
+    """The earliest that is known of the first try: from the client, and from the id."""
     made_at = since_of(wire.id)
     return wire.since if made_at is None else made_at if wire.since is None else min(made_at, wire.since)
 
@@ -211,7 +211,7 @@ def _is_too_deep(value: bytes) -> bool:
 
 
 def _id_of(value: bytes) -> str:
-    """Of a record that cannot be read: the id that it begins with, so that who asked is answered; "": it shows none."""
+    """Of a record that cannot be read: the id that it begins with, so that its client gets a reply; "": none."""
     found = _BEGINNING.match(value, 0, 2 * _ECHO_BYTES)
     try:
         return "" if found is None else _shown_id(msgspec.json.decode(found[1], type=str))
@@ -220,7 +220,7 @@ def _id_of(value: bytes) -> str:
 
 
 def _shown_id(name: str) -> str:
-    """As a refusal says it: of far too long ones nothing."""
+    """As a refusal shows it: of far too long ones nothing."""
     return name if is_text(name) and len(name.encode()) <= _ECHO_BYTES else ""
 
 

@@ -11,7 +11,7 @@ from transactional.epochs.messages import BadRecord, Commit, RecordPiece, commit
 from transactional.epochs.pieces import WHOLE_BYTES, WRITTEN_RATIO, RecordPieces
 
 WASTED_BYTES = WHOLE_BYTES
-"""So much is inflated in vain for a partition that is taken; then compressed commits are not looked at any more."""
+"""So much is inflated in vain for a partition that is taken; then compressed commits are not read any more."""
 
 
 class LoggedCommits:
@@ -21,7 +21,7 @@ class LoggedCommits:
         self.bad = 0
         self._partition = partition
         self._first = first
-        self._found: dict[int, list[Commit | RecordPiece]] = {}  # by epoch, as they stand on the log
+        self._found: dict[int, list[Commit | RecordPiece]] = {}  # by epoch, as they are on the log
         self._left_bytes = WASTED_BYTES
 
     def __len__(self) -> int:

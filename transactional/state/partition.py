@@ -76,11 +76,11 @@ class StatePartition:
         self.committed = 0
         self.tally = TransactionTally()
         self.expects = False
-        """Whether the ledger counts what this partition says before it is read: what it makes goes to the log."""
+        """Whether the ledger counts this partition's records before it reads them: what it makes goes to the log."""
         self._replied = replied
         self._running = self._none_running()
         self.received = ReceivedCalls(number)
-        self._begun: LedgerState | None = None  # while the log may still say what hangs in its epochs
+        self._begun: LedgerState | None = None  # while the log may still hold timeout proposals of its epochs
         self.commits_offset = 0
         """Up to this offset, commits are of epochs before the present one: whoever writes them knows."""
         self._commits = LoggedCommits(number, FIRST_EPOCH)
@@ -204,7 +204,7 @@ class StatePartition:
         return found is not None and self._run(epoch, partial(self._run_first, epoch, found), out)
 
     def _run(self, epoch: Epoch, step: Callable[[list[Append]], None], out: list[Append]) -> bool:
-        """One round, if nothing stands against it that was said of functions which end their process."""
+        """One round, unless records about functions that end their process prevent it."""
         round_ = self._running.round + 1
         known = epoch.barrier(round_, self.number) is not None
         last_cut, done = self.ledger.last_cut, self.ledger.done

@@ -17,7 +17,7 @@ class BrokenChain(BadValue):
 class Continuity:
     """Follows snapshots from the oldest on. ``whole``: the first one has to hold all.
 
-    ``since``: the first epoch whose changes are in none of them, None if there is none, ``UNSAID`` if one does not say.
+    ``since``: the first epoch whose changes are in none of them, None if there is none, ``UNSAID`` if one lacks it.
     """
 
     def __init__(self, *, whole: bool = True) -> None:
@@ -45,7 +45,7 @@ class Continuity:
             self._count(state)
 
     def _count(self, state: PartitionState) -> None:
-        """As many replies have to be there as the snapshot says that are remembered."""
+        """As many replies have to be there as the snapshot counts as remembered."""
         for sequencer, count, newest in state.reply_order:
             found = self._remembered.get(sequencer, 0) + len(newest)
             if found < count:

@@ -33,7 +33,7 @@ from transactional.state.values import BadValue, decode, encode
 
 FORMAT_VERSION = 6
 UNSAID = -1
-"""In place of the epoch since which a snapshot holds changes: it was made by a version that did not say."""
+"""In place of the epoch since which a snapshot holds changes: it was made by a version that did not record it."""
 SLICE_ROWS = 2000
 """Take less than a millisecond."""
 
@@ -75,7 +75,7 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A reply that may be asked for again; ``result`` None: ``failure`` says how it failed.
+    """A reply that may be requested again; ``result`` None: ``failure`` holds the reason.
 
     ``offset``: where its request was last seen.
     """
@@ -177,7 +177,7 @@ class Remembered:
                 self.forget_first(sequencer)
 
     def forget_first(self, sequencer: int) -> None:
-        """The oldest of a sequencer; its reply too, unless that was asked for again since."""
+        """The oldest of a sequencer; its reply too, unless that was requested again since."""
         offset, name = self.order[sequencer].popleft()
         given = self.given.get((sequencer, name))
         if given is not None and given.offset <= offset:

@@ -21,7 +21,7 @@ DIGEST_BYTES = 8
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _decoder = msgspec.msgpack.Decoder()
 pack = _encoder.encode
-"""As ``encode``, with the library's errors: on the hot path, where ``encode`` is asked for the reason."""
+"""As ``encode``, with the library's errors: on the hot path, where ``encode`` then finds the reason."""
 unpack = _decoder.decode
 """As ``decode``, with the library's errors."""
 PACK_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
@@ -84,7 +84,7 @@ def digest(data: bytes) -> bytes:
 def is_plain(value: Any) -> bool:
     """Of what can be encoded: whether it comes back as it is, by the exact types of all its parts.
 
-    False: ``misfit`` has to look closer. Texts, numbers and keys that cannot be encoded are found when they are.
+    False: ``misfit`` has to check further. Texts, numbers and keys that cannot be encoded are found when they are.
     """
     kind = type(value)
     if kind in _SCALARS or (kind is list and _SCALARS.issuperset(map(type, value))):
@@ -133,7 +133,7 @@ def _is_float(part: Any) -> bool:
 def misfit(value: Any, most: int | None = None) -> str | None:
     """The first part of a value that cannot travel, and why: ``items[2].price: ...``; None: all of it comes back.
 
-    ``most``: look at so many parts, of a value that may hold itself.
+    ``most``: check so many parts, of a value that may hold itself.
     """
     return next(_misfits(value, most), None)
 

@@ -155,15 +155,15 @@ def requests(shape: WorkloadShape, first: int, count: int) -> list[WireRequest]:
 
 
 def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
-    """Goods are in stock, in carts or sold, and carts hold and have paid what their replies say."""
+    """Goods are in stock, in carts or sold, and carts hold and have paid what is in their replies."""
     kinds, carts = range(shape.size), range(CARTS_EACH * shape.size)
     shown = send([WireRequest(f"show-{n}", "goods", f"g{n}", "show") for n in kinds])
-    looked = send([WireRequest(f"look-{n}", "cart", f"c{n}", "look") for n in carts])
+    shown_carts = send([WireRequest(f"look-{n}", "cart", f"c{n}", "look") for n in carts])
     paid, held = _from_replies(history)
     in_carts = {f"g{n}": 0 for n in kinds}
     wrong: list[str] = []
     for n in carts:
-        lines, sum_paid = looked[f"look-{n}"]
+        lines, sum_paid = shown_carts[f"look-{n}"]
         wrong += different(f"what cart c{n} has paid", sum_paid, paid.get(f"c{n}", 0))
         quantities = {item: quantity for item, (quantity, _) in lines.items()}
         wrong += different(f"what is in cart c{n}", quantities, held.get(f"c{n}", {}))

@@ -92,7 +92,7 @@ def _workload(name: str, program_: Program, attribute: str) -> BenchWorkload:
 
 
 def _load(name: str, shape: WorkloadShape) -> list[WireRequest]:
-    """An entity begins as nothing: one is looked at, so that nodes are at work."""
+    """An entity begins as nothing: one is read, so that nodes are at work."""
     return [WireRequest(f"load-{name}", "link", "0/0", "read")]
 
 

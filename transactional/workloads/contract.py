@@ -16,7 +16,7 @@ Send: TypeAlias = Callable[[Sequence[WireRequest]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class WorkloadShape:
-    """``size`` counts what the workload says; ``zipf`` is the skew of its hot choice, 0 is uniform.
+    """``size`` counts what the workload defines; ``zipf`` is the skew of its hot choice, 0 is uniform.
 
     ``scale``: of TPC-C, the share of the specification's customers and items. ``depth`` and ``remote``: of ``chain``,
     calls within calls, and the share of transactions over several partitions.
@@ -64,7 +64,7 @@ class BenchWorkload:
     ``smallest``: the least size that makes sense.
 
     ``load`` are the requests that make the first state; ``requests(shape, first, count)`` those that are measured.
-    ``check`` says what is wrong after all of them were answered, each in a sentence; nothing: the invariants hold.
+    ``check`` returns violations after all of them were answered, each in a sentence; none: the invariants hold.
     ``expected_aborts``: what transactions may end with, by the workload's own rules.
     """
 

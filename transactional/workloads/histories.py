@@ -26,7 +26,7 @@ STAGES = (
 
 
 TRIED = 100
-"""Transactions of a component that are looked at for a short cycle."""
+"""Transactions of a component that are searched for a short cycle."""
 
 
 class Append(NamedTuple):
@@ -56,7 +56,7 @@ class Observed:
 
 
 class Anomaly(NamedTuple):
-    """``kind``: G0, G1a, G1b, G1c, G-single, G2, each but G1a and G1b also ``-realtime``; else what it says."""
+    """``kind``: G0, G1a, G1b, G1c, G-single, G2, each but G1a and G1b also ``-realtime``; else in its own words."""
 
     kind: str
     what: str

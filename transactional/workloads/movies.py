@@ -125,7 +125,7 @@ def load(shape: WorkloadShape) -> list[WireRequest]:
 
 
 def requests(shape: WorkloadShape, first: int, count: int) -> list[WireRequest]:
-    """Nine of ten write, one reads a page; one writer of fifty asks for a title that nobody knows."""
+    """Nine of ten write, one reads a page; one writer of fifty names an unknown title."""
     draws = Draws(shape.seed, first, count)
     columns = zip(
         draws.below(0, 10),

@@ -107,7 +107,7 @@ async def search(ctx: Context) -> list[str]:
 async def recommend(ctx: Context) -> str:
     """The hotel here with the most stars."""
     found = [(await ctx.call(hotel, key, look), key) for key in ctx.get([])]
-    return max((look[2], key) for look, key in found)[1]
+    return max((shown[2], key) for shown, key in found)[1]
 
 
 @traveller.register

@@ -2,5 +2,5 @@
 
 Money is in cents, rates in ten-thousandths. Deviations: lines are part of their order; items are replicated in each
 warehouse (clause 1.4.6 allows it). Two indices are entities of their own, as is each district's oldest open order. All
-keys begin with the warehouse, so that a warehouse lives in one partition.
+keys begin with the warehouse, so that a warehouse is in one partition.
 """

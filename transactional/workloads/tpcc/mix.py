@@ -1,4 +1,4 @@
-"""Requests of TPC-C: what terminals ask for (clauses 2.4.1 to 2.8.1, 5.2.3), as functions of seed and number."""
+"""Requests of TPC-C: those of its terminals (clauses 2.4.1 to 2.8.1, 5.2.3), as functions of seed and number."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ async def terms(ctx: Context) -> list[Any]:
 
 @customer.register
 async def pay(ctx: Context, at: list[int], amount: int) -> int:
-    """A payment (clause 2.5.2.2); bad credit is told at length. Gives the new balance."""
+    """A payment (clause 2.5.2.2); bad credit is recorded at length. Returns the new balance."""
     state: Customer = ctx.get()
     state.balance -= amount
     state.ytd_payment += amount

@@ -9,7 +9,7 @@ from transactional.operators import Limits, Program
 from transactional.workloads.tpcc import model as m
 
 RECENT = 20
-"""Orders that the stock level looks at."""
+"""Orders that the stock level reads."""
 
 
 @m.district.register
