@@ -134,7 +134,14 @@ def a_bool(draw: random.Random) -> str:
 
 
 def _list_of(each: Write) -> Write:
-    return lambda draw: "[" + ",".join(each(draw) for _ in range(draw.randrange(4))) + "]"
+    def write(draw: random.Random) -> str:
+        items = [each(draw) for _ in range(draw.randrange(4))]
+        if draw.random() < 0.05:
+            items.append(draw.choice((*_NUMBERS, *_OTHERS)))
+        blank = draw.choice(("", "", " ", "\n "))
+        return f"[{blank}" + f"{blank},{blank}".join(items) + f"{blank}]"
+
+    return write
 
 
 def _one_of(*values: str) -> Write:
@@ -153,6 +160,10 @@ _SCALARS: tuple[tuple[Any, Write], ...] = (
     (Annotated[str, msgspec.Meta(min_length=1, max_length=20)], a_text),
     (list[int], _list_of(an_integer)),
     (list[str], _list_of(a_text)),
+    (list[float], _list_of(a_float)),
+    (list[bool], _list_of(a_bool)),
+    (list[int | None], _list_of(an_integer)),
+    (Annotated[list[int], msgspec.Meta(max_length=2)], _list_of(an_integer)),
     (dict[str, float], lambda draw: "{" + f'"k":{a_float(draw)}' + "}"),
     (Any, lambda draw: draw.choice((an_integer, a_text, a_float))(draw)),
     (bytes, _one_of('"aGVsbG8="', '""')),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -32,8 +32,9 @@ class JsonColumns(MarkedFormat[E]):
 
     int, float and bool fields become numpy arrays (int64, float64, bool), str fields ``Texts``, a sequence of str;
     everything else, also what may be None, a sequence of objects. Fields of a Struct that each record has are columns
-    too: ``"place.lat"``. An integer beyond 64 bits is a bad record. Marked fields are columns of the record's key,
-    headers, log time (int64, or a list of datetimes), and of whether it has no value.
+    too: ``"place.lat"``. If that Struct may be None, they are sequences of objects, and None with it. An integer beyond
+    64 bits is a bad record. Marked fields are columns of the record's key, headers, log time (int64, or a list of
+    datetimes), and of whether it has no value.
     """
 
     compiled = True
@@ -48,9 +49,12 @@ class JsonColumns(MarkedFormat[E]):
                 f"{type.__name__} checks itself (__post_init__): with marked fields, only Json({type.__name__})"
             )
         self._decode = msgspec.json.Decoder(inner).decode
-        self._fields = [(name, kind, attrgetter(name)) for name, kind in column_kinds(inner).items()]
-        self._integers = [(name, value_of) for name, kind, value_of in self._fields if kind == "int"]
         self._plan = plan(inner)
+        maybe = () if self._plan is None else (one.path for one in fields_of(self._plan) if one.may_lack_parent)
+        getters = {".".join(path): _value_or_none(path) for path in maybe}
+        kinds = column_kinds(inner)
+        self._fields = [(name, kind, getters.get(name) or attrgetter(name)) for name, kind in kinds.items()]
+        self._integers = [(name, value_of) for name, kind, value_of in self._fields if kind == "int"]
         self._reader: StructReader | None = None
         self.slow_records = 0
         """Records so far that the compiled loop has left to msgspec, in this process."""
@@ -145,6 +149,19 @@ class JsonColumns(MarkedFormat[E]):
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
         return f"json columns {self.type!r}{asked(self.record_fields)}"
+
+
+def _value_or_none(path: tuple[str, ...]) -> Callable[[Any], Any]:
+    """The value at a path of fields; None behind a field that is None."""
+
+    def value_of(event: Any) -> Any:
+        for name in path:
+            if event is None:
+                return None
+            event = getattr(event, name)
+        return event
+
+    return value_of
 
 
 type_ = type

@@ -52,6 +52,15 @@ class Few(msgspec.Struct):
     ts: int
 
 
+class Maybe(msgspec.Struct):
+    """With a Struct that may be null: in the records it never is."""
+
+    sensor: str
+    value: float
+    ts: int
+    place: Place | None
+
+
 class Tagged(Reading):
     """With a field that msgspec makes of its bytes."""
 
@@ -74,7 +83,7 @@ def main() -> None:
             "order": order,
             **measured(type, records(options.records, order), loops, options.rounds),
         }
-        for type in (Few, Reading, Tagged)
+        for type in (Few, Reading, Maybe, Tagged)
         for order in ("fixed", "changing")
     ]
     if options.json:

@@ -20,6 +20,7 @@ from holon.columnar.structs.kinds import (
     FITS,
     FLOAT,
     INTEGER,
+    LIST,
     MAX_OPEN,
     MISFIT,
     NULL,
@@ -64,9 +65,10 @@ def read_structs(
     All arguments but the counts are addresses: of bytes (``buffer``, ``literals``, ``side``) or of int64. ``fields``
     has ten for each field: start and length of its quoted name in ``literals``, slot, column (of a tag: its length),
     column of its mark (-1: none), Struct, whether it is required, the field that is expected next, whether it may be
-    null, start of the tag. ``structs`` has five for each: first field, fields, required ones, whether others are
-    refused, the field that is expected first. ``cells[column, row]`` gets integers, floats (their bits), bools, starts
-    and ends of texts and spans, and marks. A text with escapes is written to ``side``, which is going to stand at
+    null, start of the tag. A list has the kind of its items in place of a Struct. ``structs`` has five for each: first
+    field, fields, required ones, whether others are refused, the field that is expected first. ``cells[column, row]``
+    gets integers, floats (their bits), bools, starts and ends of texts, lists and spans, and marks. A text with escapes
+    is written to ``side``, which is going to stand at
     ``behind`` of the buffer. ``powers``: as ``float_bits`` takes them. ``scratch``: zeros; one number for how far
     ``side`` is used, three for each open Struct, and one for each field.
     """
@@ -155,6 +157,12 @@ def _member(buffer, at, end, literals, fields, structs, cells, height, side, beh
     put_number(frame, 2, chosen)
     if number_at(field, 2) != OBJECT:
         return _value(buffer, at, end, literals, field, cells, height, side, behind, powers, scratch, row), np.int64(0)
+    mark = number_at(field, 4)
+    if mark >= 0:
+        null = number_at(field, 8) and is_word(buffer, at, end, NULL_WORD, 4)
+        put_number(cells, mark * height + row, NULL if null else PRESENT)
+        if null:
+            return at + 4, np.int64(0)
     if byte_at(buffer + at) != 123:
         return np.int64(-1), np.int64(0)
     put_number(cells, number_at(field, 3) * height + row, at)
@@ -242,6 +250,8 @@ def _value(buffer, at, end, literals, field, cells, height, side, behind, powers
         return _decimal(buffer, at, end, cells, cell, height)
     if slot == TIME:
         return _time(buffer, at, end, cells, cell, height)
+    if slot == LIST:
+        return _list(buffer, at, end, number_at(field, 5), cells, cell, height, side, powers, scratch)
     if slot == TAG:
         same = at + column <= end and _same(buffer + at, literals + number_at(field, 9), column)
         return at + column if same else np.int64(-1)
@@ -269,6 +279,56 @@ def _text(buffer, at, end, cells, cell, height, side, behind, scratch):
     put_number(cells, cell + height, behind + used + written)
     put_number(scratch, 0, used + written)
     return done + 1 if done >= 0 else done
+
+
+@inlined
+def _list(buffer, at, end, item, cells, cell, height, side, powers, scratch):
+    """Its place in the buffer, if all items are of that kind; objects are made of it when somebody asks for them."""
+    if byte_at(buffer + at) != 91:
+        return np.int64(-1)
+    begin = at
+    at = after_blanks(buffer, at + 1, end)
+    more = at < end and byte_at(buffer + at) != 93
+    while more:
+        at = _item_end(buffer, at, end, item, side + number_at(scratch, 0), powers)
+        if at < 0:
+            return at
+        at = after_blanks(buffer, at, end)
+        if at >= end:
+            return np.int64(-1)
+        more = byte_at(buffer + at) == 44
+        if more:
+            at = after_blanks(buffer, at + 1, end)
+    if at >= end or byte_at(buffer + at) != 93:
+        return np.int64(-1)
+    put_number(cells, cell, begin)
+    put_number(cells, cell + height, at + 1)
+    return at + 1
+
+
+@inlined
+def _item_end(buffer, at, end, item, side, powers):
+    """Behind a value of that kind, -1 if it is for msgspec; what it is stays unsaid."""
+    if at >= end:
+        return np.int64(-1)
+    if item == TEXT:
+        if byte_at(buffer + at) != 34:
+            return np.int64(-1)
+        done = text_end(buffer, at + 1, end)
+        if done >= 0 and byte_at(buffer + done) != 34:
+            done, _ = unescaped_text(buffer, at + 1, end, side)
+        return done + 1 if done >= 0 else done
+    if item == BOOL:
+        if is_word(buffer, at, end, TRUE_WORD, 4):
+            return at + 4
+        return at + 5 if is_word(buffer, at, end, FALSE_WORD, 5) else np.int64(-1)
+    done, digits, exponent, negative, whole = decimal(buffer, at, end)
+    if done < 0:
+        return done
+    if item == INTEGER:
+        return done if whole and digits <= np.uint64(2**63 - 1) else np.int64(-1)
+    _, certain = float_bits(digits, exponent, negative, whole, powers)
+    return done if certain else np.int64(-1)
 
 
 @inlined

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeGuard
 import msgspec
 from msgspec import inspect
 
-from holon.columnar.structs.kinds import BOOL, DECIMAL, FLOAT, INTEGER, OBJECT, SPAN, TAG, TEXT, TIME
+from holon.columnar.structs.kinds import BOOL, DECIMAL, FLOAT, INTEGER, LIST, OBJECT, SPAN, TAG, TEXT, TIME
 
 ColumnKind = Literal["int", "float", "bool", "text", "list"]
 """int64, float64 or bool arrays, ``Texts``, or a list of what msgspec makes of the field."""
@@ -27,7 +27,8 @@ class PlannedField:
 
     ``kind`` is its column's kind, ``slot`` what the loop reads; they differ where a value may be null, or is checked
     by msgspec itself, which then gets its bytes (``SPAN``). ``path`` is of Python names; ``accepts`` tells of an array
-    of values which keep the bounds of the type.
+    of values which keep the bounds of the type; ``item`` is the slot of a list's items. ``may_lack_parent``: it is a
+    field of a Struct that may be None, and None with it.
     """
 
     path: tuple[str, ...]
@@ -42,6 +43,8 @@ class PlannedField:
     accepts: Callable[[Any], Any] | None = None
     struct: PlannedStruct | None = None
     tag: str = ""
+    item: int = SPAN
+    may_lack_parent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,42 @@ def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str
     default = msgspec.UNSET if field.default is msgspec.NODEFAULT else field.default
     factory = None if field.default_factory is msgspec.NODEFAULT else field.default_factory
     planned = PlannedField(path, field.encode_name, kind, SPAN, field.type, field.required, default, factory)
-    if isinstance(bare, inspect.StructType):
-        struct = _struct(bare.cls, path) if field.required else None
-        return planned if struct is None else replace(planned, slot=OBJECT, struct=struct)
     rest = [one for one in bare.types if not isinstance(one, inspect.NoneType)] if _is_union(bare) else [bare]
-    slot, accepts = _slot(_bare(rest[0])) if len(rest) == 1 else (SPAN, None)
-    return replace(planned, slot=slot, nullable=_is_union(bare) and slot != SPAN, accepts=accepts)
+    one = _bare(rest[0]) if len(rest) == 1 else None
+    if isinstance(one, inspect.StructType):
+        nullable = _is_union(bare)
+        known = field.required or (nullable and factory is None and default is None)
+        struct = _struct(one.cls, path) if known else None
+        if struct is None:
+            return planned
+        return replace(planned, slot=OBJECT, struct=_nullable(struct) if nullable else struct, nullable=nullable)
+    slot, accepts = (SPAN, None) if one is None else _slot(one)
+    item = _item(one)
+    if item != SPAN:
+        slot = LIST
+    return replace(planned, slot=slot, nullable=_is_union(bare) and slot != SPAN, accepts=accepts, item=item)
+
+
+def _item(info: inspect.Type | None) -> int:
+    """The slot of the items of a list whose arrays the loop checks; else ``SPAN``."""
+    if not isinstance(info, inspect.ListType) or (info.min_length, info.max_length) != (None, None):
+        return SPAN
+    slot, accepts = _slot(_bare(info.item_type))
+    return slot if accepts is None and slot in (INTEGER, FLOAT, BOOL, TEXT) else SPAN
+
+
+def _nullable(struct: PlannedStruct) -> PlannedStruct:
+    """The Struct where it may be None: its fields are columns of objects then."""
+    fields = tuple(
+        replace(
+            field,
+            kind="list",
+            may_lack_parent=True,
+            struct=None if field.struct is None else _nullable(field.struct),
+        )
+        for field in struct.fields
+    )
+    return replace(struct, fields=fields)
 
 
 def _is_union(info: inspect.Type) -> TypeGuard[inspect.UnionType]:

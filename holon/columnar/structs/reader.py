@@ -19,8 +19,10 @@ from holon.columnar.structs.kinds import (
     FITS,
     FLOAT,
     INTEGER,
+    LIST,
     MAX_OPEN,
     MISSING,
+    NULL,
     OBJECT,
     PRESENT,
     SPAN,
@@ -36,7 +38,7 @@ Cells = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
 _NONE = -1
-_WIDE = TEXT, SPAN, OBJECT, DECIMAL, TIME
+_WIDE = TEXT, SPAN, OBJECT, DECIMAL, TIME, LIST
 """Slots that have two numbers."""
 
 
@@ -58,7 +60,7 @@ class StructReader:
         self._decoders = {
             field.path: msgspec.json.Decoder(field.type).decode
             for field in fields_of(plan)
-            if field.slot in (SPAN, OBJECT)
+            if field.slot in (SPAN, OBJECT, LIST)
         }
 
     def _number(
@@ -71,7 +73,7 @@ class StructReader:
                 (first, len(struct.fields), required, struct.forbids_others, first if struct.fields else _NONE)
             )
             for place, field in enumerate(struct.fields):
-                inside = _NONE
+                inside = field.item
                 if field.struct is not None:
                     structs.append(field.struct)
                     inside = len(structs) - 1
@@ -109,12 +111,21 @@ class StructReader:
             np.concatenate([payloads.buffer, side[:used], np.zeros(PAD_BYTES, np.uint8)]) if used else payloads.buffer
         )
         good = fits == FITS
-        columns = {
-            ".".join(field.path): self._column(field, cells, buffer, good)
-            for field in fields_of(self._plan)
-            if field.slot != TAG
-        }
+        columns: dict[str, Any] = {}
+        marks: dict[tuple[str, ...], Cells | None] = {(): None}
+        for field in fields_of(self._plan):
+            if field.slot != TAG:
+                marks[field.path] = here = self._marks(field, cells, marks[field.path[:-1]])
+                columns[".".join(field.path)] = self._column(field, cells, here, buffer, good)
         return columns, good
+
+    def _marks(self, field: PlannedField, cells: Cells, parents: Cells | None) -> Cells | None:
+        """Marks of a field's rows, None if all have it: null where the Struct that it is a field of is not there."""
+        mark = self._cells[field.path][1]
+        own = None if mark == _NONE else cells[mark]
+        if not field.may_lack_parent or parents is None:
+            return own
+        return np.where(parents == PRESENT, PRESENT if own is None else own, NULL)
 
     def _call(self, payloads: BinaryColumn, cells: Cells, side: NDArray[np.uint8], fits: Cells) -> int:
         """Call the loop; whatever it is given an address of is held here meanwhile."""
@@ -129,14 +140,20 @@ class StructReader:
         )  # fmt: skip
         return int(scratch[0])
 
-    def _column(self, field: PlannedField, cells: Cells, buffer: NDArray[np.uint8], good: NDArray[np.bool_]) -> Any:
-        column, mark = self._cells[field.path]
-        marks = None if mark == _NONE else cells[mark]
+    def _column(
+        self,
+        field: PlannedField,
+        cells: Cells,
+        marks: Cells | None,
+        buffer: NDArray[np.uint8],
+        good: NDArray[np.bool_],
+    ) -> Any:
+        column = self._cells[field.path][0]
         if field.slot == SPAN:
             spans = BinaryColumn(buffer, cells[column], cells[column + 1])
             return self._decoded(field, spans, marks, good)
         values: LazyValues
-        if field.slot == OBJECT:
+        if field.slot in (OBJECT, LIST):
             values = BinaryColumn(buffer, cells[column], cells[column + 1])
         elif field.slot == TEXT:
             values = Texts(buffer, cells[column], cells[column + 1])
@@ -172,7 +189,7 @@ class StructReader:
             if field.kind == "int" and not -(2**63) <= value < 2**63:
                 good[row] = False
         if marks is not None:
-            for row in np.flatnonzero(good & (marks != PRESENT)).tolist():
+            for row in np.flatnonzero(good & (marks == MISSING)).tolist():
                 values[row] = _default(field)
         return as_column(field.kind, values, good)
 

@@ -125,6 +125,82 @@ def test_right_records_need_no_msgspec() -> None:
     assert found["sensor_id"] == [event.sensor_id for event in events]
 
 
+class Lists(msgspec.Struct):
+    ints: list[int]
+    floats: list[float] | None = None
+    texts: list[str] = []
+    bools: list[bool] = msgspec.field(default_factory=list)
+
+
+def test_lists_of_plain_items_need_no_msgspec_until_somebody_asks_for_them() -> None:
+    payloads = [
+        b'{"ints":[]}',
+        b'{"ints":[ ],"floats":null,"texts":["a","\\u00e9\\n","\xc3\xa9"],"bools":[true,false]}',
+        b'{"ints":[1, -2\n,3],"floats":[1,2.5,-1e3],"texts":[],"bools":[]}',
+    ] * 12
+    assert all(taken(Lists, payloads))
+    found = JsonColumns(Lists).decode(payloads).columns
+    events = [msgspec.json.decode(payload, type=Lists) for payload in payloads]
+    for name in Lists.__struct_fields__:
+        assert found[name] == [getattr(event, name) for event in events]
+    odd = [
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "[1",
+        "[1.5]",
+        "[null]",
+        '["1"]',
+        "[[1]]",
+        "{}",
+        "1",
+        "[99999999999999999999]",
+        "[1}",
+    ]
+    refused = [f'{{"ints":{one}}}'.encode() for one in odd]
+    refused += [b'{"ints":[],"texts":["\xff"]}', b'{"ints":[],"texts":["\\ud800"]}', b'{"ints":[],"bools":[nul]}']
+    refused += [b'{"ints":[],"floats":[1e400]}', b'{"ints":[],"floats":["NaN"]}']
+    assert not any(taken(Lists, refused * 2))
+    assert readings(JsonColumns(Lists), (payloads + refused) * 2) == without_loops(
+        JsonColumns(Lists), (payloads + refused) * 2
+    )
+
+
+class Inner(msgspec.Struct):
+    n: int
+    text: str = "x"
+    tags: list[int] = []
+    deeper: Place | None = None
+
+
+class Outer(msgspec.Struct):
+    id: int
+    must: Inner | None
+    may: Inner | None = None
+
+
+def test_fields_of_a_struct_that_may_be_null_are_columns_and_none_with_it() -> None:
+    values = ["null", '{"n":1}', '{"n":2,"text":"é","tags":[3],"deeper":{"lat":1.5}}', '{"n":4,"deeper":null}']
+    whole = [f'{{"id":1,"must":{one},"may":{other}}}'.encode() for one in values for other in values]
+    short = [f'{{"must":{one},"id":2}}'.encode() for one in values]
+    payloads = (whole + short) * 2
+    assert all(taken(Outer, payloads))
+    found = JsonColumns(Outer).decode(payloads).columns
+    events = [msgspec.json.decode(payload, type=Outer) for payload in payloads]
+    for name in ("must", "may"):
+        inner = [getattr(event, name) for event in events]
+        assert found[name] == inner
+        for field in ("n", "text", "tags", "deeper"):
+            assert found[f"{name}.{field}"] == [None if one is None else getattr(one, field) for one in inner]
+        deeper = [None if one is None else one.deeper for one in inner]
+        assert found[f"{name}.deeper.at_m"] == [None if one is None else one.at_m for one in deeper]
+    assert readings(JsonColumns(Outer), payloads) == without_loops(JsonColumns(Outer), payloads)
+    assert (
+        taken(Outer, [b'{"id":1}', b'{"id":1,"must":3}', b'{"id":1,"must":nul}', b'{"id":1,"must":{}}'] * 9)
+        == [False] * 36
+    )
+
+
 def test_structs_whose_tag_json_escapes_are_for_msgspec() -> None:
     quoted = msgspec.defstruct("Quoted", [("a", int)], tag='x"y')
     payloads = [b'{"type":"x\\"y","a":1}', b'{"type":"x"y","a":1}'] * 20
