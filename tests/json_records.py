@@ -21,6 +21,19 @@ class Side(enum.Enum):
     SELL = "sell"
 
 
+class Level(enum.IntEnum):
+    LOW = -2
+    HIGH = 1
+
+
+class Found(enum.Enum):
+    A = "a"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Found | None:
+        return cls.A if value == "b" else None
+
+
 class Cat(msgspec.Struct, tag="cat"):
     lives: int
 
@@ -174,7 +187,11 @@ _SCALARS: tuple[tuple[Any, Write], ...] = (
     (datetime.datetime, lambda draw: f'"{a_time(draw)}"'),
     (Annotated[datetime.datetime, msgspec.Meta(tz=True)], lambda draw: f'"{a_time(draw)}"'),
     (Side, _one_of('"buy"', '"sell"')),
-    (Literal["a", "b"], _one_of('"a"', '"b"')),
+    (Literal["a", "b"], _one_of('"a"', '"b"', '"c"', '"\\u0061"')),
+    (Literal[1, 2], _one_of("1", "2", "2", "3", "1.0")),
+    (Literal["a", 1], _one_of('"a"', "1", "2")),
+    (Level, _one_of("1", "-2", "3")),
+    (Found, _one_of('"a"', '"b"', '"c"')),
     (Cat | Dog, _one_of('{"type":"cat","lives":9}', '{"name":"Rex","type":"dog"}')),
     (Checked, _one_of('{"amount":1}', '{"amount":2}')),
     (int | str, lambda draw: draw.choice((an_integer, a_text))(draw)),

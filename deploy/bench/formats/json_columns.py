@@ -9,6 +9,7 @@ Also what Structs cost: by msgspec, as ``Json`` makes them, and from compiled co
 from __future__ import annotations
 
 import argparse
+import enum
 import json
 import os
 import random
@@ -61,6 +62,22 @@ class Maybe(msgspec.Struct):
     place: Place | None
 
 
+class Unit(enum.Enum):
+    """What is measured."""
+
+    WATT = "W"
+    VOLT = "V"
+
+
+class Chosen(msgspec.Struct):
+    """With a member of an enum."""
+
+    sensor: str
+    value: float
+    ts: int
+    unit: Unit
+
+
 class Tagged(Reading):
     """With a field that msgspec makes of its bytes."""
 
@@ -83,7 +100,7 @@ def main() -> None:
             "order": order,
             **measured(type, records(options.records, order), loops, options.rounds),
         }
-        for type in (Few, Reading, Maybe, Tagged)
+        for type in (Few, Reading, Maybe, Chosen, Tagged)
         for order in ("fixed", "changing")
     ]
     if options.json:
@@ -104,6 +121,7 @@ def records(count: int, order: str) -> BinaryColumn:
             "name": "Zürich Süd",
             "place": {"lat": draw.uniform(-90, 90), "lon": round(draw.uniform(-180, 180), 5)},
             "tags": ["a", "b"],
+            "unit": draw.choice("WV"),
         }
         if draw.random() < 0.5:
             row["note"] = "checked"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeGuard
 
@@ -27,8 +28,9 @@ class PlannedField:
 
     ``kind`` is its column's kind, ``slot`` what the loop reads; they differ where a value may be null, or is checked
     by msgspec itself, which then gets its bytes (``SPAN``). ``path`` is of Python names; ``accepts`` tells of an array
-    of values which keep the bounds of the type; ``item`` is the slot of a list's items. ``may_lack_parent``: it is a
-    field of a Struct that may be None, and None with it.
+    of values which keep the bounds of the type; ``item`` is the slot of a list's items; ``choices`` are
+    the objects by the texts or ints that stand for them. ``may_lack_parent``: it is a field of a Struct that may be
+    None, and None with it.
     """
 
     path: tuple[str, ...]
@@ -44,6 +46,7 @@ class PlannedField:
     struct: PlannedStruct | None = None
     tag: str = ""
     item: int = SPAN
+    choices: Mapping[Any, Any] | None = None
     may_lack_parent: bool = False
 
 
@@ -129,10 +132,25 @@ def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str
             return planned
         return replace(planned, slot=OBJECT, struct=_nullable(struct) if nullable else struct, nullable=nullable)
     slot, accepts = (SPAN, None) if one is None else _slot(one)
-    item = _item(one)
+    item, choices = _item(one), _choices(one)
     if item != SPAN:
         slot = LIST
-    return replace(planned, slot=slot, nullable=_is_union(bare) and slot != SPAN, accepts=accepts, item=item)
+    if choices is not None:
+        slot = TEXT if type(next(iter(choices))) is str else INTEGER
+    return replace(
+        planned, slot=slot, nullable=_is_union(bare) and slot != SPAN, accepts=accepts, item=item, choices=choices
+    )
+
+
+def _choices(info: inspect.Type | None) -> Mapping[Any, Any] | None:
+    """Members of an enum by their values, or the values of a Literal; None unless all are texts, or all ints."""
+    found: dict[Any, Any] = {}
+    if isinstance(info, inspect.LiteralType):
+        found = {value: value for value in info.values}
+    elif isinstance(info, inspect.EnumType) and info.cls._missing_.__func__ is enum.Enum._missing_.__func__:  # pyright: ignore[reportFunctionMemberAccess]
+        found = {member.value: member for member in info.cls}
+    kinds = set(map(type, found))
+    return found if kinds in ({str}, {int}) else None
 
 
 def _item(info: inspect.Type | None) -> int:

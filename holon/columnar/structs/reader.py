@@ -31,6 +31,7 @@ from holon.columnar.structs.kinds import (
     TIME,
 )
 from holon.columnar.structs.lazy import LazyColumn, LazyValues
+from holon.columnar.structs.members import members_of
 from holon.columnar.structs.plan import PlannedField, PlannedStruct, fields_of
 from holon.columnar.structs.times import Datetimes
 
@@ -162,6 +163,11 @@ class StructReader:
         else:
             values = _numbers(field.slot, cells[column])
             _keep_bounds(field, values, marks, good)
+        if field.choices is not None:
+            assert isinstance(values, Texts | np.ndarray)
+            rows = np.flatnonzero(good if marks is None else good & (marks == PRESENT))
+            values, unknown = members_of(values, rows, field.choices)
+            good[unknown] = False
         if field.kind == "list":
             here = np.full(len(good), PRESENT) if marks is None else marks
             lazy = LazyColumn(values, here, field.default, self._decoders.get(field.path))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import math
 import random
 import struct
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -164,6 +165,36 @@ def test_lists_of_plain_items_need_no_msgspec_until_somebody_asks_for_them() -> 
     assert readings(JsonColumns(Lists), (payloads + refused) * 2) == without_loops(
         JsonColumns(Lists), (payloads + refused) * 2
     )
+
+
+class Side(enum.Enum):
+    BUY = "buy"
+    SELL = "sell"
+
+
+class Choice(msgspec.Struct):
+    side: Side
+    unit: Literal["°C", "K"] = "K"
+    level: Literal[1, 2] | None = None
+
+
+def test_members_of_enums_and_literals_need_no_msgspec() -> None:
+    payloads = [
+        b'{"side":"buy"}',
+        '{"side":"s\\u0065ll","unit":"°C","level":2}'.encode(),
+        b'{"side":"buy","level":null}',
+    ]
+    assert all(taken(Choice, payloads * 12))
+    found = JsonColumns(Choice).decode(payloads * 12).columns
+    events = [msgspec.json.decode(payload, type=Choice) for payload in payloads * 12]
+    for name in Choice.__struct_fields__:
+        assert found[name] == [getattr(event, name) for event in events]
+    odd = ['"bu"', '"buyy"', '""', "null", "1", '"BUY"', '["buy"]']
+    refused = [f'{{"side":{one}}}'.encode() for one in odd]
+    refused += [b'{"side":"buy","level":3}', b'{"side":"buy","unit":"C"}', b'{"side":"buy","level":true}']
+    assert not any(taken(Choice, refused * 3))
+    mixed = (payloads + refused) * 3
+    assert readings(JsonColumns(Choice), mixed) == without_loops(JsonColumns(Choice), mixed)
 
 
 class Inner(msgspec.Struct):

@@ -1,0 +1,70 @@
+"""A column whose rows are each one of a few objects: members of an enum, values of a Literal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.columnar.payloads import Texts
+
+_NONE = object()
+Rows = NDArray[np.intp]
+
+
+class Members(Sequence[Any]):
+    """Row ``i`` is ``objects[numbers[i]]``."""
+
+    __slots__ = ("_numbers", "_objects")
+
+    def __init__(self, numbers: Rows, objects: Sequence[Any]) -> None:
+        self._numbers, self._objects = numbers, objects
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """The rows of an index, a mask or a slice."""
+        return type(self)(self._numbers[index], self._objects)
+
+    def tolist(self) -> list[Any]:
+        """All of them."""
+        return [self._objects[number] for number in self._numbers.tolist()]
+
+    @overload
+    def __getitem__(self, row: int) -> Any: ...
+    @overload
+    def __getitem__(self, row: slice) -> Members: ...
+    def __getitem__(self, row: int | slice) -> Any:
+        return self.take(row) if isinstance(row, slice) else self._objects[self._numbers[row]]
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+
+def members_of(values: Texts | NDArray[np.int64], rows: Rows, choices: Mapping[Any, Any]) -> tuple[Members, Rows]:
+    """The objects that ``choices`` has for the texts or ints of these rows, and the rows for which it has none.
+
+    Rows that are not asked for are any of the objects.
+    """
+    numbers, distinct = _numbered(values, rows)
+    found = [choices.get(each, _NONE) for each in distinct]
+    known = np.array([each is not _NONE for each in found], np.bool_)
+    all_numbers = np.zeros(len(values), np.intp)
+    all_numbers[rows] = numbers
+    return Members(all_numbers, found or [None]), rows[~known[numbers]]
+
+
+def _numbered(values: Texts | NDArray[np.int64], rows: Rows) -> tuple[Rows, list[Any]]:
+    """A number for each of the rows, and the values that are numbered."""
+    if not isinstance(values, Texts):
+        ints, numbers = np.unique(values[rows], return_inverse=True)
+        return numbers.astype(np.intp), ints.tolist()
+    some = values.take(rows)
+    numbered = some.numbered()
+    if numbered is not None:
+        return numbered[0].astype(np.intp), numbered[1]
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(text, len(known)) for text in some], np.intp), list(known)
