@@ -63,7 +63,7 @@ class Maybe(msgspec.Struct):
 
 
 class Unit(enum.Enum):
-    """What is measured."""
+    """The unit of a value."""
 
     WATT = "W"
     VOLT = "V"
