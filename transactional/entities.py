@@ -97,7 +97,7 @@ class Reference:
 
 
 class _EntityType(type):
-    """Calling an entity class refers to one of its entities; nobody makes instances but the runtime."""
+    """Calling an entity class refers to one of its entities; only the runtime makes instances."""
 
     def __call__(cls: type[E], key: str) -> E:
         return Reference(cls, key)  # type: ignore[arg-type, return-value]  # callers of its methods use it like one

@@ -78,7 +78,7 @@ class LimitExceeded(Exception):
 
 
 class TransactionEnds(BaseException):
-    """Unwinds a function that cannot go on; nobody may catch it, and catching it changes nothing."""
+    """Unwinds a function that cannot go on; programs must not catch it, and catching it changes nothing."""
 
 
 class Abort(TransactionEnds):

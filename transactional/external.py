@@ -47,7 +47,7 @@ class ContinuedTransaction(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ExternalRequest(msgspec.Struct, array_like=True, frozen=True):
-    """A call that somebody has to make; ``step`` answers are there already."""
+    """A call that an owner has to make; ``step`` answers are there already."""
 
     step: int
     call_chain: CallChain

@@ -83,7 +83,7 @@ class UnitStandby:
         )
 
     def is_late(self, ledger: Ledger, before_ms: int) -> bool:
-        """Whether something that was made before then is not on the log, and somebody waits for it."""
+        """Whether something that was made before then is not on the log, and a partition or client waits for it."""
         return any(each.since_ms < before_ms and _is_missing(each, ledger) for each in self._kept)
 
     def speak(self) -> list[Append]:

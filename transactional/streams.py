@@ -1,8 +1,8 @@
 """Streams that feed a job: each record of a topic is handed to a function once, in the order of its partition.
 
 How far a partition has been fed is itself state: an entity, moved by the transaction that runs the functions. So a
-record takes effect once, whoever feeds it and however often. Two rules for this file: the functions here are ordinary
-transactional functions, and who reads the topic is not their business.
+record takes effect once, whichever node feeds it and however often. Two rules for this file: the functions here are
+ordinary transactional functions; which node reads the topic does not concern them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from nodes.cli.stopping import interruptible
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable
 
 UNEXPECTED = "unexpected "
-"""How the message of an error begins that nobody foresaw."""
+"""How the message of an unexpected error begins."""
 
 # Distribution extras by the module that they bring.
 EXTRAS = {

@@ -1,4 +1,4 @@
-"""Which topics of a log are internal: jobs keep them for themselves, and nobody else reads or writes them."""
+"""Which topics of a log are internal: only their own job reads or writes them."""
 
 from __future__ import annotations
 

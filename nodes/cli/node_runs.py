@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nodes.settings.settings import Settings
 
 BROKEN_EXIT = 70
-"""An error that nobody expected: a restart may help, and the traceback is worth a report."""
+"""An unexpected error: a restart may help, and the traceback is worth a report."""
 
 
 def run_job_node(job_node: JobNode, settings: Settings, stops: StopSignals | None) -> tuple[Ending, Node]:

@@ -1,4 +1,4 @@
-"""The monitor: what a fleet is doing, read from the job's own topics. It takes no part and is needed by nobody."""
+"""The monitor: what a fleet is doing, read from the job's own topics. It takes no part, and no node needs it."""
 
 from __future__ import annotations
 

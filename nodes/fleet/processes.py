@@ -60,11 +60,11 @@ class Fleet:
     """``start`` nodes of ``job`` (``MODULE:JOB``); use it as a context manager, so that none is left behind.
 
     ``environment`` is added to the children's; ``crashpoints`` (number -> ``name:n``) is for tests. With ``lines`` what
-    the nodes print is put there as (number, line), for who shows something else on the terminal.
+    the nodes print is put there as (number, line), for a caller that shows something else on the terminal.
 
     Nodes are process groups of their own: a Ctrl-C at the terminal reaches the parent alone, which stops them; where
     the parent just vanishes, they leave by themselves.
-    ``awaited``: nodes that will be started later, so that a fleet without a living node has not failed yet.
+    ``awaited``: nodes that will be started later, so that a fleet without a running node has not failed yet.
     ``until``: by partition, the end of the input that the fleet is about to declare; () if it declares none.
     """
 

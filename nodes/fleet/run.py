@@ -1,4 +1,4 @@
-"""One `holon run`: a fleet on a job until the job is done, has failed, or somebody stops it."""
+"""One `holon run`: a fleet on a job until the job is done, has failed, or is stopped."""
 
 from __future__ import annotations
 

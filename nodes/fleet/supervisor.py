@@ -26,7 +26,7 @@ STARTS_IN_VAIN = 5
 RAN_S = 20.0
 """Log and store have answered a node that ran for so long, whatever else is known of it."""
 UNFORESEEN = 70
-"""Exit code of a node that ended by an error that nobody foresaw."""
+"""Exit code of a node that ended by an unexpected error."""
 WRONG_PAGES = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
 """How a process ends that meets damaged pages of the embedded log, among other reasons."""
 
@@ -69,7 +69,7 @@ class Supervisor:
     _watched: list[FleetProcess] = field(default_factory=list)
 
     def check(self, now_s: float, is_over: Callable[[], bool]) -> None:
-        """See who has ended, and start again who is due.
+        """Detect nodes that have ended, and start those again that are due.
 
         ``is_over`` returns whether the job has ended or its nodes were requested to leave. It is called after the
         processes were polled, so that what they wrote before they ended can be known.

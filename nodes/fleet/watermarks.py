@@ -1,4 +1,4 @@
-"""The watermarks of a job's partitions as somebody sees them who takes no part in it."""
+"""The watermarks of a job's partitions as a process outside of the job sees them."""
 
 from __future__ import annotations
 

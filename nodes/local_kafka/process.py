@@ -54,7 +54,7 @@ class PortTaken(Exception):
 
 
 def running(folder: Path) -> BrokerState | None:
-    """The state of a living broker. Reading needs no lock: the file is replaced as a whole."""
+    """The state of a running broker. Reading needs no lock: the file is replaced as a whole."""
     state = last_state(folder)
     if state is None:
         return None

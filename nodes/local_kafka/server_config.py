@@ -94,7 +94,7 @@ def server_properties(
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "log.dirs": data,
-        # A topic that nobody created is somebody's mistake.
+        # An access to a missing topic is a mistake, and must not create it.
         "auto.create.topics.enable": "false",
         # After a crash the node waits so long before it may register again.
         "broker.session.timeout.ms": 3000,

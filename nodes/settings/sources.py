@@ -34,7 +34,7 @@ def looks_secret(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GivenSources:
-    """One value that somebody set. ``typed`` is False for text (environment, ``-D``), which is converted."""
+    """One value that a source sets. ``typed`` is False for text (environment, ``-D``), which is converted."""
 
     key: str
     value: object

@@ -174,7 +174,7 @@ def _control(values: Iterable[bytes]) -> Iterator[m.ControlMessage]:
 
 
 def check_claims(world: Checked) -> None:
-    """A partition's claim_versions count up by one, whoever wins: the older claim never takes it back."""
+    """A partition's claim_versions count up by one, whichever node wins: the older claim never takes it back."""
     ownership = Ownership(world.options.partitions)
     versions: dict[tuple[int, int], int] = {}
     for message in _control(whole(world.log, world.run.job.control_topic, 0).values):
@@ -200,7 +200,7 @@ def check_control_checkpoints(world: Checked) -> None:
 
 
 def check_repeats(world: Checked) -> None:
-    """O2 on the raw topics: whoever writes an identity writes the same bytes, to the same output partition."""
+    """O2 on the raw topics: all writes of an identity have the same bytes, and go to the same output partition."""
     for output, topic in Topics.of(world.run).outputs.items():
         first: dict[tuple[int, OutputId], tuple[int, bytes]] = {}
         for partition in range(world.log.partitions(topic)):
@@ -306,7 +306,7 @@ def check_replicas(world: Checked, processes: Sequence[Known], behind: bool = Fa
 
     ``behind``: a node that has left may lack deltas that were lost on the way to it; what it has must be right. So may
     all while the partition's owner, who makes it again, has not come so far. With replicas a node may know more than
-    the log holds: what a standby of its own made before it began anew is used, and whoever makes it again publishes it.
+    the log holds: what a standby of its own made before it began anew is used, and a later owner publishes it.
     """
     made = {p: r.task.scope.record.position for process in processes for p, r in _owned(process)}
     fresh = Replica(world.run.partitions, world.run.job.program.shapes(), world.run.job.allowed_lateness_ms)

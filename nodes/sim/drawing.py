@@ -115,7 +115,7 @@ def _with_isolation(options: Options) -> Options:
 
 
 def _with_merging(options: Options) -> Options:
-    """Two thirds of the seeds have merged checkpoints, half of these delete what nobody needs any more.
+    """Two thirds of the seeds have merged checkpoints, half of these delete what no node needs any more.
 
     Then the loss of all checkpoints of a partition cannot be made good.
     """

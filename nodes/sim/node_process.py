@@ -31,7 +31,7 @@ SMALL_PIECE_BYTES = 40
 
 
 class Crash(Exception):
-    """The node is killed here; whoever runs it throws it away."""
+    """The node is killed here; the world drops it."""
 
 
 class InvariantBroken(AssertionError):
@@ -178,7 +178,7 @@ class NodeProcess:
         self.log.transit.clear()
 
     def before_append(self, topic: str, partition: int, values: Sequence[bytes], headers: Sequence[bytes]) -> bool:
-        """Refuse, or let others go first; False if it is lost and nobody waits for its acknowledgement."""
+        """Refuse, or let others go first; False if it is lost and no node waits for its acknowledgement."""
         blocked = self.cut.blocks(topic, self.world.now_ms)
         if topic in (self.topics.heartbeats, self.topics.group_heartbeats):
             return not blocked
@@ -248,7 +248,7 @@ class NodeProcess:
         """Where the topic seems to end for this node; None: where it does."""
         if not self.cut.blinds(topic, self.world.now_ms):
             return None
-        if topic in self.topics.outputs.values():  # nobody takes the end that he knew for the end
+        if topic in self.topics.outputs.values():  # an end that is stale must not pass for the end
             raise LogUnavailable(f"{topic}[{partition}]: cannot be read, cut off by the simulator")
         return self.cut.frozen.setdefault((topic, partition), self.world.log.end_offset(topic, partition))
 

@@ -108,7 +108,7 @@ class LateLoader(Generic[T]):
 
 class LateSaver(Generic[T]):
     """A ``Saver`` that does one save after the other, as a thread does, each of which takes ``0.5 * save_ms`` to twice
-    as long as that; the node lives on meanwhile.
+    as long as that; the node goes on meanwhile.
     """
 
     def __init__(self, now_ms: Callable[[], int], save_ms: int, rng: random.Random) -> None:
@@ -140,7 +140,7 @@ class LateSaver(Generic[T]):
         return found
 
     def killed(self) -> None:
-        """The node is dead: what it was just saving may be in the store, and nobody knows of it."""
+        """The node is dead: what it was just saving may be in the store, and no node knows of it."""
         if self._waiting and self._rng.random() < 0.5:
             with suppress(CheckpointError, StoreUnavailable):
                 self._waiting[0][1]()

@@ -133,7 +133,7 @@ class World:
             self._turn(fair if self.healed else self.rng.choice(ready))
 
     def heal(self) -> None:
-        """From now on no faults; whoever is paused between two turns goes on."""
+        """From now on no faults; nodes that are paused between two turns go on."""
         self.faults = CALM
         self.appended_ms = self.now_ms  # quiet is what comes after
         self.trace.add(self.now_ms, "heal")
@@ -189,7 +189,7 @@ class World:
         ):
             feed: Feed = self.feeds[self._fed]
             self.log.append(TOPIC, feed.partition, [feed.payload], headers=[feed.header])
-            self.appended_ms = self.now_ms  # nobody may have read it yet
+            self.appended_ms = self.now_ms  # it may not have been read yet
             self._fed += 1
             if self.truncating.lost is not None:  # producers were held up: the fleet is not quiet yet
                 self.appended_ms = self.now_ms

@@ -113,7 +113,7 @@ class TransactionDriver:
         return moved, False
 
     def _turn_all_requests(self, ready: Collection[TopicPartition] | None, *, epochs_moved: bool) -> bool:
-        """Also those that nobody waited for, where they may be cut now, or many wait.
+        """Also those that no partition waited for, where they may be cut now, or many wait.
 
         A node that runs all alone ends an epoch in a turn, and cuts the next one.
         """
@@ -183,7 +183,7 @@ class TransactionDriver:
         return bool(self.node.standing_by) and self.standbys.watches(self.node)
 
     def loading_owned(self) -> list[int]:
-        """The state partitions that nobody works on until this node has loaded what they begin with."""
+        """The state partitions that no node processes until this one has loaded what they begin with."""
         sequencers = self.job.sequencers
         if self.ledger_load.is_loading:
             return [unit - sequencers for unit in self.claiming.owned if unit >= sequencers]

@@ -172,7 +172,7 @@ class ExternalCalls:
             while offset < end:
                 try:
                     chunk = self._log.read(self._topic, sequencer, offset)
-                except OffsetOutOfRange:  # trimmed meanwhile: nobody waits for what is gone
+                except OffsetOutOfRange:  # trimmed meanwhile: no transaction waits for what is gone
                     start = self._log.start_offset(self._topic, sequencer)
                     if start <= offset:
                         raise

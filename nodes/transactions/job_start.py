@@ -1,4 +1,4 @@
-"""A transactional job is begun once on a log; whoever comes later checks that it is the same one."""
+"""A transactional job is begun once on a log; later nodes and clients check that it is the same one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletes what nobody needs of a transactional job's own topics: behind checkpoints, beside the node's loop.
+"""Deletes what no node needs of a transactional job's own topics: behind checkpoints, beside the node's loop.
 
 Two rules for this file. Deleted records are needed by none of the checkpoints that may be begun with, all of which were
 read back. A topic that cannot be trimmed costs space, and harms nothing.
@@ -101,7 +101,7 @@ class Trimming:
         return found
 
     def _needed(self, unit: int) -> int:
-        """All checkpoints that somebody may begin with are of this epoch or later; 0: there are too few yet."""
+        """All checkpoints that a node may begin with are of this epoch or later; 0: there are too few yet."""
         kept = self._checkpoints.ownership.checkpoints(unit)
         return kept[-1].offset if len(kept) == KEPT_CHECKPOINTS else 0
 

@@ -1,1 +1,1 @@
-"""Epochs of the log: cuts, sequencers, the ledger, messages, and what nobody needs any more."""
+"""Epochs of the log: cuts, sequencers, the ledger, messages, and what no node needs any more."""

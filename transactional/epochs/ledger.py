@@ -109,7 +109,7 @@ class Ledger:
         return epoch is not None and epoch.base is not None and len(epoch.cuts) == self.sequencers
 
     def is_open(self, number: int) -> bool:
-        """Whether there is something to do in the epoch: somebody has cut it, or something was postponed to it."""
+        """Whether the epoch has transactions: a sequencer has cut it, or some were postponed to it."""
         epoch = self.epochs.get(number)
         return epoch is not None and bool(epoch.cuts or epoch.carried)
 
@@ -362,7 +362,7 @@ class Ledger:
             self._finish()
 
     def _finish(self) -> None:
-        """Epochs are done one after the other: nobody works on one before the last is done."""
+        """Epochs are done one after the other: no partition begins one before the last is done."""
         while self._is_over(epoch := self.epoch(self.done + 1)):
             assert epoch.outcome is not None
             self.done += 1

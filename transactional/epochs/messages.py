@@ -56,7 +56,7 @@ class Forward(msgspec.Struct, array_like=True, frozen=True, tag="forward"):
 
 
 class WireCall(msgspec.Struct, array_like=True, frozen=True, tag=0, gc=False):
-    """A call; partition ``caller`` waits for its result, None: nobody."""
+    """A call; partition ``caller`` waits for its result, None: no partition."""
 
     tid: int
     time_ms: int

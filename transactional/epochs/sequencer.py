@@ -55,7 +55,7 @@ def first_needed(ledger: Ledger, sequencer: int, done: int | None = None) -> int
 class Sequencer:
     """The owner's view of one request partition. Begin to read at ``position``.
 
-    ``start``: what was before is gone, or need not be read, since nobody needs it.
+    ``start``: what was before is gone, or need not be read, since no partition needs it.
     """
 
     def __init__(self, ledger: Ledger, number: int, config: EpochConfig, start: int = 0) -> None:

@@ -78,7 +78,7 @@ class Crashing:
         return self.trying.node in self._attempts.get(epoch, {}).get(partition, ())
 
     def is_tried(self, epoch: int) -> bool:
-        """Whether somebody has begun with this epoch anew."""
+        """Whether a node has begun with this epoch anew."""
         return epoch in self._attempts
 
     def is_suspicious(self, epoch: int) -> bool:

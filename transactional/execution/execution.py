@@ -118,7 +118,7 @@ class Execution(Accesses):
             self._begin(call.call_chain, (), call.target, None)
 
     def _begin(self, call_chain: CallChain, path: Path, target: Called, caller: int | None) -> None:
-        """A call for which nobody here waits. Most run to their end at once, and need no segment."""
+        """A call that has no waiting caller here. Most run to their end at once, and need no segment."""
         site = self._site
         RUNNING.execution, RUNNING.target = self, target
         try:

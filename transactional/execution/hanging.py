@@ -30,7 +30,7 @@ class Hung(NamedTuple):
 
 
 class TimeoutProposals:
-    """Of one ledger, after epoch ``begin``. ``closed``: by the log, somebody has ended the epochs up to this one."""
+    """Of one ledger, after epoch ``begin``. ``closed``: by the log, a partition has ended the epochs up to this one."""
 
     def __init__(
         self, closed: int, records: Iterable[TimeoutProposal | TimeoutAcknowledgement] = (), begin: int = 0

@@ -42,7 +42,7 @@ class ReplyBook:
         self._order = self._memory.order
         self._fresh: dict[int, int] = {}  # by sequencer: what was remembered since the last snapshot
         self.asking: dict[tuple[int, str], ReplyState] = {}
-        """Of transactions that wait for an external call; nobody is shown these, and they are not forgotten."""
+        """Of transactions that wait for an external call; no client gets these, and they are not forgotten."""
 
     def of_epoch(
         self,

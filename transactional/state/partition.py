@@ -82,7 +82,7 @@ class StatePartition:
         self.received = ReceivedCalls(number)
         self._begun: LedgerState | None = None  # while the log may still hold timeout proposals of its epochs
         self.commits_offset = 0
-        """Up to this offset, commits are of epochs before the present one: whoever writes them knows."""
+        """Up to this offset, commits are of epochs before the present one: set by their writer."""
         self._commits = LoggedCommits(number, FIRST_EPOCH)
         self._logged: Commit | None = None  # of the present epoch
         self.writes = 0
@@ -123,7 +123,7 @@ class StatePartition:
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether a snapshot is made that nobody has taken yet."""
+        """Whether a snapshot is made that was not taken yet."""
         return self._wish.is_made
 
     @property

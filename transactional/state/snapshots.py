@@ -127,7 +127,7 @@ class StateSnapshot:
         return self._state.since
 
     def encoded(self) -> bytes:
-        """As ``snapshot_bytes``, a slice at a time: who does it in another thread holds nobody up for long."""
+        """As ``snapshot_bytes``, a slice at a time: in another thread it delays the node's loop only briefly."""
         parts = [_array(len(msgspec.structs.fields(PartitionState)))]
         for name in PartitionState.__struct_fields__:
             parts += self._items() if name == "items" else (encode(getattr(self._state, name)),)

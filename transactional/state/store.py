@@ -11,7 +11,7 @@ from transactional.operators import StateKey
 class Store:
     """Encoded values by (operator, key). Ordered keys of an operator are kept from its first scan on.
 
-    ``changed``: what was written since whoever saves it has emptied it; None: deleted.
+    ``changed``: what was written since the last save has emptied it; None: deleted.
     """
 
     def __init__(self, items: Mapping[StateKey, bytes] | None = None) -> None:

@@ -198,7 +198,7 @@ class _Past:
 
 
 def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
-    """Every record has had every update once, and whoever read one saw a version that was, none too old."""
+    """Every record has had every update once, and each read saw a version that was, none too old."""
     past = _Past(shape, history)
     wrong = past.wrong
     for request in history.requests:

@@ -100,7 +100,7 @@ class _Ran:
     started_s: float
 
     def to_the_end(self, opened: JobRun, continues: bool, no_view: bool) -> RunAccount:
-        """Until the job is done, or a node or somebody has ended it; with ``continues`` until nothing is unread."""
+        """Until the job is done, or a node or a user has ended it; with ``continues`` until nothing is unread."""
         from nodes.checkpoints.opening import open_checkpoints
         from nodes.fleet.account import RunEnding
         from nodes.fleet.end_of_input import Bounds

@@ -87,7 +87,7 @@ def bench(
         fail(2, f"--size {size}: {workload} needs at least {chosen.smallest} {chosen.counts}")
     kills = tuple(sorted((_kill(each, nodes) for each in kill or []), key=lambda one: one[1]))
     if len({number for number, _ in kills}) == nodes:
-        fail(2, f"--kill of all {nodes} nodes leaves nobody to answer; give more --nodes")
+        fail(2, f"--kill of all {nodes} nodes leaves none to answer; give more --nodes")
     by_spark = spark_judges(workload, validate)
     generated = spark_does(generator, "generator")
     shape = WorkloadShape(chosen.size if size is None else size, zipf, seed, scale, depth, remote)

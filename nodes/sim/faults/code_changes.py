@@ -1,4 +1,4 @@
-"""Other code of the job while it runs: a deployment, starts with code that nobody has accepted, or of another job.
+"""Other code of the job while it runs: a deployment, starts with code that was not accepted, or of another job.
 
 Two rules for this file: the other code gives the same results, so that the oracle stays valid; a node that has
 read that the job went on with other code than its own works no further.
@@ -74,7 +74,7 @@ class CodeChanges:
         """The job goes on with other code; nodes that still have the old one leave when they read of it."""
         world, rng = self.world, self._rng
         if world.folded().all_done():
-            return  # nobody starts a node of a job that has ended
+            return  # no node of a job that has ended is started
         if rng.random() < 0.5 and len(world.processes) < world.options.max_nodes:
             world.start_node()  # with the old code: it reads of the new one before it is a member
         self._newest += not back
@@ -86,7 +86,7 @@ class CodeChanges:
             world.start_node()
 
     def _is_refused(self, *, foreign: bool) -> None:
-        """A start with code that nobody has accepted, or with another job's declaration, changes nothing."""
+        """A start with code that was not accepted, or with another job's declaration, changes nothing."""
         world, options = self.world, self.world.options
         if foreign:
             job = CASES[options.case].make(replace(options, delay_ms=options.delay_ms + 1))

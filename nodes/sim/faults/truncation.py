@@ -40,7 +40,7 @@ class Truncating:
         """A node has given up by name. Raises it where nothing was lost, or nothing that cannot be made again."""
         if self.lost is None or self._is_made_good:
             raise InvariantBroken(f"nothing was lost that cannot be made again, and a node ended: {error}")
-        self.refuses |= self.was_reported  # where nobody gets as far as to read what the first one has written
+        self.refuses |= self.was_reported  # where no node gets as far as to read what the first one has written
         self.was_reported = True
 
     def refused(self, error: LogTruncated) -> None:

@@ -208,7 +208,7 @@ class LargeFleet:
         return self.now_ms + self.rng.randint(1, DELAY_MS)
 
     def noticed(self, topic: str, partition: int) -> None:
-        """Something was appended: it concerns whoever processes that partition; the broadcast is read by all."""
+        """Something was appended: it concerns the nodes that process that partition; the broadcast is read by all."""
         if topic == TOPIC and partition in self._holders:
             self._wake(self._holders[partition], self._soon())
         elif topic == self._broadcast:

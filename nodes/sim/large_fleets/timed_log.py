@@ -66,7 +66,7 @@ class TimedLog(MemoryLog):
         self._outbox.append(Sent(topic, partition, values, headers, keys, done))
 
     def arrive(self, sent: Sent) -> None:
-        """It is on the log now, and whoever sent it may know."""
+        """It is on the log now, and its sender may know."""
         self.written[sent.topic] = self.written.get(sent.topic, 0) + sum(map(len, sent.values))
         self.records[sent.topic] = self.records.get(sent.topic, 0) + len(sent.values)
         done = self.append(sent.topic, sent.partition, sent.values, headers=sent.headers, keys=sent.keys)

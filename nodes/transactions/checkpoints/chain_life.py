@@ -1,4 +1,4 @@
-"""The life of a chain of checkpoints at one owner, as a state machine: at most one checkpoint is on its way.
+"""The lifecycle of a chain of checkpoints at one owner, as a state machine: at most one checkpoint is on its way.
 
 Two rules for this file: it knows no store, no log and no clock; what is not in ``TRANSITIONS`` cannot happen. So a
 checkpoint is handed over only upon the chain that it continues, whatever requested a snapshot, and when.

@@ -1,4 +1,4 @@
-"""Commits that are written some epochs at a time: nobody waits for them, and each write costs the broker a request."""
+"""Commits that are written some epochs at a time: no node waits for them, and each write costs the broker a request."""
 
 from __future__ import annotations
 

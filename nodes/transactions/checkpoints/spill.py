@@ -55,7 +55,7 @@ class LmdbSpill:
 
     def write(self, rows: Iterable[tuple[StateKey, bytes | None]]) -> None:
         """As ``Spill.write``. Raises ``SpillFailed``."""
-        self._reader.abort()  # nobody reads while pages are written over
+        self._reader.abort()  # no reader is open while pages are written over
         try:
             with self._env.begin(write=True) as transaction:
                 for key, value in rows:

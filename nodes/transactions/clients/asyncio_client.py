@@ -28,7 +28,7 @@ _NONE_YET = "?"
 _POLL_S = 0.002
 """While replies are awaited, new calls wait at most so long."""
 _RETRY_S = 0.5
-"""A log that went away is opened again after so long, or when somebody calls."""
+"""A log that failed is opened again after so long, or upon a call."""
 _CHECK_S = 5.0
 _FAILURES = (LogError, RunFailed, SettingsError, UnknownName, Unreachable, MissingDependency, OSError)
 
@@ -56,14 +56,14 @@ class _Left:
 
 @dataclass(slots=True, eq=False)
 class _NewId:
-    """Somebody wants an id."""
+    """A caller wants an id."""
 
     reply: asyncio.Future[Any]
 
 
 @dataclass(slots=True, eq=False)
 class _Check:
-    """Somebody wants to know whether the log answers."""
+    """A caller wants to know whether the log answers."""
 
     reply: asyncio.Future[Any]
 

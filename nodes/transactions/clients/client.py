@@ -32,7 +32,7 @@ class RepliesTrimmed(OffsetOutOfRange, Unreachable):
 
 
 class BadReply(RunFailed):
-    """The reply to a request cannot be decoded: somebody else has written it, or it is damaged.
+    """The reply to a request cannot be decoded: it comes from another writer, or is damaged.
 
     ``request_id``: a retry with this id gets the same reply.
     """
@@ -143,7 +143,7 @@ class TransactionClient:
         return self._ids
 
     def expect(self, names: Iterable[str]) -> None:
-        """Take the replies to these requests too, which somebody else sends."""
+        """Take the replies to these requests too, which another client sends."""
         self._waiting.update(names)
 
     def send(
@@ -261,7 +261,7 @@ class TransactionClient:
 
 
 def _outcome(reply: Reply, where: str) -> Any:
-    """The result, ``Aborted``, or ``BadReply``: one bad reply concerns nobody but who waits for it."""
+    """The result, ``Aborted``, or ``BadReply``: one bad reply concerns only the caller that waits for it."""
     if reply.result is None and reply.failure is None:
         return BadReply(reply, where, "it holds no result and no failure")
     try:

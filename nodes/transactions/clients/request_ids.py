@@ -36,7 +36,7 @@ class RequestIds:
         self._ends: dict[int, tuple[int, float, int]] = {}  # end offset, until when it counts, and for how many more
 
     def new(self) -> str:
-        """An id that nobody has used, for one try and all that follow it."""
+        """An unused id, for one try and all its retries."""
         self._last = (self._last + 1) % self.sequencers
         since = self.end(self._last)
         while partition_of(name := made_id(since, secrets.token_bytes(DRAWN_BYTES)), self.sequencers) != self._last:

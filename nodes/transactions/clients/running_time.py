@@ -1,4 +1,4 @@
-"""Waiting for replies in the running time of this process: while it is stopped it waits for nobody."""
+"""Waiting for replies in the running time of this process: while it is stopped, no time passes."""
 
 from __future__ import annotations
 

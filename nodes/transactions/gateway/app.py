@@ -1,6 +1,6 @@
 """The HTTP gateway of a transactional job, for clients in any language: ``POST /v1/call``.
 
-Two rules for this file. A request without the token, whose Host nobody allowed, or that a web page makes, is refused
+Two rules for this file. A request without the token, whose Host was not allowed, or that a web page makes, is refused
 before anything else is read. A request that is repeated under the same id gets the same reply, since the id goes to the
 log as it is (docs/transactions.md, "Request ids").
 """

@@ -86,7 +86,7 @@ class Units:
         return [unit for unit in self._units.values() if unit.names and not unit.lifecycle.is_running]
 
     def loading_owned(self) -> list[int]:
-        """The state partitions that nobody works on until this node has loaded them."""
+        """The state partitions that no node processes until this one has loaded them."""
         return [unit.number - self._job.sequencers for unit in self.loading if not unit.is_standby]
 
     def begin(self, ledger: LedgerState | None) -> None:

@@ -98,7 +98,7 @@ class Standbys:
                 node.receive(e.StandbySpeaks(unit))
                 self._spoke_ms[unit] = now_ms
                 self.published += 1
-        if late:  # where that happens again and again, the machine is slow and nobody dead
+        if late:  # where that happens again and again, the machine is slow and no node dead
             self._patience_ms = min(2 * self._patience_ms, MOST_PATIENCE_MS)
         elif all(now_ms - spoke_ms > CALM_MS for spoke_ms in self._spoke_ms.values()):
             self._patience_ms = PATIENCE_MS

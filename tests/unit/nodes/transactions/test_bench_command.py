@@ -65,7 +65,7 @@ def test_spark_by_name_is_demanded(
         (["tpcc", "--transactions", "5", "--scale", "2"], "--scale"),
         (["ycsb-t", "--transactions", "5", "--kill", "2@0.5"], "nodes count from 0 to 1"),
         (["ycsb-t", "--transactions", "5", "--kill", "0"], "NODE@FRACTION"),
-        (["ycsb-t", "--transactions", "5", "--nodes", "1", "--kill", "0@0.5"], "leaves nobody to answer"),
+        (["ycsb-t", "--transactions", "5", "--nodes", "1", "--kill", "0@0.5"], "leaves none to answer"),
         (["ycsb-t", "--transactions", "5", "--log", "kafkaa"], "'kafkaa' is not one of"),
     ],
 )
