@@ -1,7 +1,7 @@
 """Clients of transactional jobs, for programs of your own: docs/transactions.md, "Clients".
 
-This room knows no log and no network, so a name is fetched from the runtime when it is first asked for; ``client.pyi``
-says the types.
+This room knows no log and no network, so a name is fetched from the runtime when it is first used; ``client.pyi``
+declares the types.
 """
 
 from __future__ import annotations

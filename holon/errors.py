@@ -27,7 +27,7 @@ class WindowReadDeadlock(HolonError):
 
 
 class WindowNotAwaited(HolonError):
-    """A function has asked for the value of a window and ended without awaiting it."""
+    """A function has requested the value of a window and ended without awaiting it."""
 
 
 class WindowExpired(HolonError):

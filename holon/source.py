@@ -24,7 +24,7 @@ LIVE_MAX_FUTURE_SKEW_MS = 86_400_000
 class WatermarkStrategy(Protocol):
     """How far event time has certainly come after each record.
 
-    A watermark w says: every later record of this partition has an event time of w or more, or is late.
+    A watermark w means: every later record of this partition has an event time of w or more, or is late.
     """
 
     def candidates(self, ts_ms: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -95,7 +95,7 @@ class JobTestDriver:
 
         A partition that awaits a window takes them once it goes on, as it would from the log. ``identity``: as which
         output of another job; of several records the ``n`` counts on from it. ``key`` and ``headers`` are those of
-        each record, for events that ask for them.
+        each record, for events that declare them.
         """
         assert not self._ended, "fed after finish"
         for n, record in enumerate(records):

@@ -27,7 +27,7 @@ _decoder = msgspec.msgpack.Decoder()
 
 
 class DecodeError(ValueError):
-    """The bytes are not an encoded value of the expected type and shape; the message says why."""
+    """The bytes are not an encoded value of the expected type and shape; the message gives the reason."""
 
 
 def encode(lattice: Lattice[Any, Any]) -> bytes:

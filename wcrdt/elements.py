@@ -20,7 +20,7 @@ MAX_NESTING = 16
 """Tuples in tuples, at most; the decoder has the same limit."""
 
 MAX_DECIMAL_EXPONENT = 6144
-"""Of a normalised Decimal, both signs (that of decimal128), so that exact sums cannot ask for gigabytes."""
+"""Of a normalised Decimal, both signs (that of decimal128), so that exact sums cannot need gigabytes."""
 
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
 """Arithmetic that never rounds."""

@@ -39,16 +39,16 @@ class Lattice(ABC, Generic[E, V]):
     """True where the whole value is about as small as a delta, so that the whole is broadcast."""
 
     gathers: ClassVar[bool] = False
-    """True where ``check`` looks at the element alone: elements may be checked when they come and inserted later, as a
+    """True where ``check`` reads the element alone: elements may be checked when they come and inserted later, as a
     column."""
 
     kinds: ClassVar[frozenset[type]] = frozenset()
-    """Types of which every element that is at least ``least`` is accepted, so that nobody needs to ask ``check``."""
+    """Types of which every element that is at least ``least`` is accepted, without a ``check``."""
 
     least: ClassVar[float] = -inf
 
     def __init_subclass__(cls) -> None:
-        """Inherited ``kinds`` and ``gathers`` say nothing about inserts and checks of one's own."""
+        """Inherited ``kinds`` and ``gathers`` do not hold for inserts and checks of one's own."""
         super().__init_subclass__()
         own = vars(cls)
         if not {"insert", "fold", "check"}.isdisjoint(own) and "kinds" not in own:
@@ -61,7 +61,7 @@ class Lattice(ABC, Generic[E, V]):
         """A new least element of the same shape."""
 
     @abstractmethod
-    def merge(self, other: Any) -> bool:  # of the same type: overrides say Self, which pyright would not allow here
+    def merge(self, other: Any) -> bool:  # of the same type: overrides have Self, which pyright would not allow here
         """Join ``other`` into this value; True if this value changed. ``other`` is neither changed nor aliased."""
 
     @abstractmethod
@@ -86,7 +86,7 @@ class Lattice(ABC, Generic[E, V]):
     def check(self, element: E) -> None:
         """Raise what ``insert`` would raise for this element, changing nothing.
 
-        Records and columns ask for all their parts before they insert the first, so that a refused element leaves no
+        Records and columns check all their parts before they insert the first, so that a refused element leaves no
         half of itself behind.
         """
 

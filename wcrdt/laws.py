@@ -122,7 +122,7 @@ class _Run:
         if replica is not other:
             before, theirs = encode(replica), encode(other)
             changed = replica.merge(other)
-            _demand(changed == (encode(replica) != before), "merge tells whether something changed", replica, other)
+            _demand(changed == (encode(replica) != before), "merge returns whether something changed", replica, other)
             _demand(encode(other) == theirs, "merge leaves the other as it was", replica, other)
 
     def _insert(self, replica: AnyLattice, element: Any, actor: int) -> bool:
@@ -170,7 +170,9 @@ def check_one(bottom: AnyLattice, state: AnyLattice) -> None:
     _demand(not twin.merge(state) and encode(twin) == data, "merge is idempotent", state, twin)
     _demand(not twin.merge(bottom.bottom()) and encode(twin) == data, "bottom is the unit of merge", state, twin)
     risen = bottom.bottom()
-    _demand(risen.merge(state) == (encode(bottom.bottom()) != data), "merge into bottom tells the truth", state, risen)
+    _demand(
+        risen.merge(state) == (encode(bottom.bottom()) != data), "merge into bottom returns the truth", state, risen
+    )
     _demand(encode(risen) == data, "merge into bottom gives the value", state, risen)
     _demand(bottom.bottom().leq(state), "bottom is below everything", state)
     try:
@@ -201,7 +203,7 @@ def _checked_join(a: AnyLattice, b: AnyLattice, same: bool) -> AnyLattice:
     """``a`` with ``b`` merged in, after the laws of the pair."""
     joined = a.copy()
     changed = joined.merge(b)
-    _demand(changed == (encode(joined) != encode(a)), "merge tells whether something changed", a, b)
+    _demand(changed == (encode(joined) != encode(a)), "merge returns whether something changed", a, b)
     _demand(b.leq(a) == (not changed), "leq is the order of merge", b, a)
     _demand(a.leq(joined) and b.leq(joined), "a join is above both", a, b)
     _demand((a.leq(b) and b.leq(a)) == same, "values below each other have equal bytes, and only they", a, b)
@@ -303,7 +305,7 @@ def _column(elements: list[Any]) -> Any:
 
 
 class _Scaled(list[Decimal]):
-    """Decimals that tell their mantissas and exponents."""
+    """Decimals that return their mantissas and exponents."""
 
     def pairs(self) -> list[tuple[int, int]]:
         """By row."""

@@ -1,4 +1,4 @@
-"""The columns of an atom: types, lengths, places and texts are looked at before anything is believed."""
+"""The columns of an atom: types, lengths, places and texts are checked before anything is believed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from holon.errors import DeserializationError
 Kind = Literal["kinds", "union", "int", "float", "bool", "time", "text", "struct"]
 """Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone: its column holds epoch ms.
 
-A dense union says of each event which of its alternatives it is, and where in that one's columns. ``kinds`` is a column
-of int8 that says the first only; the columns of all alternatives have a place for each event.
+A dense union holds of each event which of its alternatives it is, and where in that one's columns. ``kinds`` is a
+column of int8 that holds the first only; the columns of all alternatives have a place for each event.
 """
 Path = tuple[str, ...]
 Valid = NDArray[np.bool_] | None
@@ -81,7 +81,7 @@ def read_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequ
 
 
 def spread(loops: Loops, union: Column, table: Sequence[int]) -> bool:
-    """Write columns of all events, as ``holon.columnar.spreading`` says; False where an event is dead: then none is."""
+    """Write columns of all events, as ``holon.columnar.spreading`` does; False where an event is dead: then none is."""
     assert union.numbers is not None and union.places is not None and union.heights is not None
     rows, kinds = np.array(table, np.int64), len(union.heights)
     where = (address_of(array) for array in (union.numbers, union.places))

@@ -1,7 +1,7 @@
-"""Atoms of Arrow: a record of the log holds a batch of events as an Arrow IPC stream; its columns are read in place.
+"""Arrow record batches: a record of the log holds one as an Arrow IPC stream; its columns are read in place.
 
-An atom is a stream of one schema and one record batch. It is dead as a whole if it is not, or if a column that is asked
-for is missing or of another type. Of other columns only the lengths are looked at.
+An atom is a stream of one schema and one record batch. It is dead as a whole if it is not, or if a requested
+column is missing or of another type. Of other columns only the lengths are checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holon.errors import DeserializationError
 
 _MAX_SCHEMAS = 16
 _REFUSALS = (pa.ArrowException, OSError, EOFError)
-"""What Arrow says to bytes that are not its own."""
+"""Arrow's errors on bytes that are not its own."""
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ def _bytes_at(records: Sequence[bytes], index: int) -> Any:
 
 
 def _places(schema: pa.Schema, path: Path, kind: Kind, layout: Layout) -> list[int]:
-    """Where the column is; types are looked at before arrays, which not all of them can be made into."""
+    """Where the column is; types are checked before arrays, which not all of them can be made into."""
     places: list[int] = []
     fields: Any = schema
     for depth, name in enumerate(path, start=1):

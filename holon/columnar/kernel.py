@@ -1,9 +1,9 @@
 """The compiled loops: fit records to layouts, and read their values.
 
-Two rules for this file: a loop says only "fits, and these are its values" or "look closer", never that a record is
+Two rules for this file: a loop returns only "fits, and these are its values" or "check", never that a record is
 bad; nothing is read outside of a record but the padding behind its buffer.
 """
-# Numba compiles what stands here; its arrays and scalars are plain numpy to a type checker.
+# Numba compiles this file; its arrays and scalars are plain numpy to a type checker.
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations

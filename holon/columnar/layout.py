@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
     integer: int = NOWHERE
     text: int = NOWHERE
     time: bool = False
-    """The field is a text, and ``integer`` gets the time that it says."""
+    """The field is a text, and ``integer`` gets the time in it."""
 
     @property
     def slot(self) -> int:
@@ -50,7 +50,7 @@ class LayoutPiece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Pieces in order, the last with ``END``; ``case`` says what the record is about (its discriminator's value)."""
+    """Pieces in order, the last with ``END``; ``case`` is what the record is about (its discriminator's value)."""
 
     pieces: tuple[LayoutPiece, ...]
     case: int
@@ -70,7 +70,7 @@ class _Value(NamedTuple):
 def learn(record: bytes, discriminator: Path | None, wanted: Mapping[int, Mapping[Path, Wanted]]) -> Layout | None:
     """The layout of a record; None if it is not plain, or lacks a field that is wanted or has it with another type.
 
-    ``discriminator`` is the path of an integer that says which of ``wanted`` counts; without one it is that of 0.
+    ``discriminator`` is the path of an integer that selects one of ``wanted``; without one it is 0.
     """
     if len(record) > MAX_BYTES:
         return None

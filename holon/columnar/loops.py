@@ -1,4 +1,4 @@
-"""The compiled loops, where the process has them: the runtime installs them, formats and encoders ask.
+"""The compiled loops, where the process has them: the runtime installs them for formats and encoders.
 
 They change the speed of what is done and never its result; without them everything is done in Python.
 """
@@ -11,8 +11,8 @@ from typing import Protocol
 class Loops(Protocol):
     """The loops that the kernels of this room have compiled.
 
-    All arguments are int64: addresses and counts, as its functions say. ``secret`` is an odd number that nobody outside
-    of the process knows.
+    All arguments are int64: addresses and counts, as its functions declare. ``secret`` is an odd number that only this
+    process knows.
     """
 
     secret: int

@@ -1,5 +1,5 @@
 """The compiled loop that numbers rows of bytes: equal rows get one number, in the order in which they first come."""
-# Numba compiles what stands here; its arrays and scalars are plain numpy to a type checker.
+# Numba compiles this file; its arrays and scalars are plain numpy to a type checker.
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations

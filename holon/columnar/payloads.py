@@ -1,4 +1,4 @@
-"""Byte strings and texts as one buffer with places in it: made into Python objects only when somebody asks for one."""
+"""Byte strings and texts as one buffer with places in it: made into Python objects only when one is read."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ Rows = NDArray[np.intp]
 
 MAX_LAYOUTS = 16
 MAX_LESSONS = 8
-"""Records of one run that are looked at to learn a layout: more would cost more than a parser."""
+"""Records of one run that are read to learn a layout: more would cost more than a parser."""
 
 
 @dataclass(slots=True)
 class Projected:
-    """Columns by name; ``rest`` are the rows that a parser must look at: what stands there means nothing.
+    """Columns by name; ``rest`` are the rows that a parser must read: their values mean nothing.
 
     ``case`` is what each row is about. Where a row is about something that has not a certain column, there is 0 or "".
     """
@@ -41,7 +41,7 @@ class Projector:
     """Reads these fields of records; what it has learned of their layout changes its speed and never its results.
 
     Args: ``fields``: case -> path -> (column, kind); a text and a time of one path go to two columns.
-    ``discriminator``: path of the integer that says which case a record is, None if all are case 0.
+    ``discriminator``: path of the integer that holds a record's case, None if all are case 0.
     """
 
     def __init__(

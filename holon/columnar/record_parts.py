@@ -1,4 +1,4 @@
-"""The parts of records beside their values, as columns: for formats that ask for them."""
+"""The parts of records beside their values, as columns: for formats that request them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 class RecordParts:
     """Keys, headers and nulls of a run of records, one entry a record.
 
-    ``keys`` None: no record has one. ``headers``: by name, those that are asked for; a record without it, or whose
+    ``keys`` None: no record has one. ``headers``: by name, the requested ones; a record without it, or whose
     header has no value, has None; a name that is missing here occurs in no record. ``nulls`` marks records without a
     value, which is empty then; None: all have one.
     """
@@ -45,7 +45,7 @@ class RecordParts:
         return None if self.keys is None else self.keys[row]
 
     def headers_of(self, row: int) -> dict[str, bytes]:
-        """The headers of a record that are asked for, where it has them."""
+        """The requested headers of a record, where it has them."""
         found = ((name, column[row]) for name, column in sorted(self.headers.items()))
         return {name: value for name, value in found if value is not None}
 

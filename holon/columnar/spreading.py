@@ -2,7 +2,7 @@
 
 Two rules for this file: nothing is written unless every event has a place; values lie anywhere, at any address.
 """
-# Numba compiles what stands here; its scalars are plain numbers to a type checker.
+# Numba compiles this file; its scalars are plain numbers to a type checker.
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations

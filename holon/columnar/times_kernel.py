@@ -3,7 +3,7 @@
 It takes ``yyyy-MM-dd``, ``T`` or a blank, ``HH:mm:ss``, a fraction of any length or none, and ``Z``, ``+HH:mm``,
 ``-HH:mm`` or no zone. Python's ``fromisoformat`` and msgspec take all of these. Every other text is left to them.
 """
-# Numba compiles what stands here; its arrays and scalars are plain numpy to a type checker.
+# Numba compiles this file; its arrays and scalars are plain numpy to a type checker.
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations

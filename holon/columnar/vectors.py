@@ -1,4 +1,4 @@
-"""What Python cannot say: loads and stores at an address, compiled to single instructions.
+"""Loads and stores at an address, which Python cannot express, compiled to single instructions.
 
 The caller is responsible for the address: the buffers are padded (``PAD_BYTES``). Compiled functions that hand arrays
 to each other count references with locked instructions, four a call; addresses cost nothing.
@@ -103,7 +103,7 @@ def _place(builder: Any, arguments: Any) -> Any:
 
 @intrinsic
 def plain_bytes(typing_context: Any, address: Any) -> Any:
-    """How many of the sixteen bytes at an address stand before the first that ends or spoils a plain JSON text.
+    """How many of the sixteen bytes at an address come before the first that ends or spoils a plain JSON text.
 
     Those are the quotation mark, the backslash, control characters and everything that is not ASCII.
     """

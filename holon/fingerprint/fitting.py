@@ -28,7 +28,7 @@ class StateMisfit:
 
 
 def misfits(stored: Mapping[str, TypeShape], code: Mapping[str, TypeShape]) -> list[StateMisfit]:
-    """By state or operator; one that is new, or has gone, is the declaration's to say."""
+    """By state or operator; one that is new, or has gone, is for the declaration to judge."""
     return [found for name in sorted(stored.keys() & code.keys()) for found in _compare(name, stored[name], code[name])]
 
 

@@ -23,7 +23,7 @@ _PYTHON = _folder(inspect.__file__ or "")
 
 
 class Room(Enum):
-    """Only the user's code is looked into; a library's is known by its version, Holon's and Python's by name."""
+    """Only the user's code is walked; a library's is known by its version, Holon's and Python's by name."""
 
     USER = "user"
     HOLON = "holon"

@@ -83,7 +83,7 @@ class _Walk:
     # --- what the texts of values are made with -----------------------------------------------------------------------
 
     def token(self, value: Any) -> str:
-        """Text of a value; definitions that it names are looked into later."""
+        """Text of a value; definitions that it names are walked later."""
         return self._values.token(value)
 
     def room(self, kind: type) -> Room:
@@ -91,7 +91,7 @@ class _Walk:
         return room_of(self._module_of(kind), self._own)
 
     def report_unknown(self, what: str) -> None:
-        """Once; within libraries nothing is said."""
+        """Once; within libraries nothing is reported."""
         if not self._quiet:
             self._unknown[f"{self._place}: {what}"] = None
 
@@ -105,7 +105,7 @@ class _Walk:
             self._quiet -= 1
 
     def label(self, name: str, found: Any) -> str:
-        """The name of a definition or object, with a number where another one has it; it is looked into later."""
+        """The name of a definition or object, with a number where another one has it; it is walked later."""
         same = self._labels.setdefault(object.__hash__(found), [])
         known = next((label for each, label in same if each is found), None)
         if known is None:
@@ -210,7 +210,7 @@ class _Walk:
         return f"module {module.__name__}"
 
     def _imported(self, wanted: bytecode.Import, space: dict[str, Any], names: frozenset[str]) -> str:
-        """An import that waits until the function runs; a module of the user's is loaded now, to be looked into."""
+        """An import that waits until the function runs; a module of the user's is loaded now, to be walked."""
         name = wanted.module
         if wanted.level:
             parts = str(space.get("__package__") or "").split(".")

@@ -1,4 +1,4 @@
-"""The shape of a type as a value: what bytes of it look like, so that another process can tell whether stored ones fit.
+"""The shape of a type as a value: the form of its bytes, so that another process can judge whether stored ones fit.
 
 Names of classes are for people; shapes are compared (``fitting.py``). A type is described as msgspec decodes it.
 """

@@ -29,7 +29,7 @@ _DESCRIPTIVE = (
     *(decimal.Decimal, fractions.Fraction, range, slice, inspect.Signature, zoneinfo.ZoneInfo),
     *(operator.itemgetter, operator.attrgetter, operator.methodcaller, msgspec.Meta, msgspec.UnsetType),
 )
-"""``repr`` of these says all that they are."""
+"""``repr`` of these is complete."""
 _DESCRIPTORS = (
     *(types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType),
     *(types.MethodDescriptorType, types.ClassMethodDescriptorType),
@@ -159,7 +159,7 @@ class ValueText:
             yield f"{self.token(key)}: {self.token(each)}"
 
     def _object(self, value: Any) -> str:
-        """Anything else: an object of the user's is looked into; so is one of Holon's, for what it was given."""
+        """Anything else: an object of the user's is walked; so is one of Holon's, for what it was given."""
         kind = type(value)
         name = full_name(kind.__module__, kind.__qualname__)
         room = self._reach.room(kind)
@@ -201,7 +201,7 @@ class ValueText:
             yield f"{name}={self.token(each)}"
 
     def _given_lines(self, value: Any) -> Iterator[str]:
-        """Of Holon's objects: what they say of themselves, and what of the user's they hold."""
+        """Of Holon's objects: their own description, and the user's objects in them."""
         describe = getattr(value, "describe", None)
         if describe is not None:
             yield str(describe())
@@ -216,7 +216,7 @@ class ValueText:
         return callable(value) or self._reach.room(type(value)) in (Room.USER, Room.HOLON)
 
     def class_lines(self, kind: type, space: Mapping[str, Any]) -> Iterator[str]:
-        """Bases, members and fields of a class; methods that were made for its fields say nothing of their own."""
+        """Bases, members and fields of a class; methods that were made for its fields add nothing of their own."""
         bases = kind.__dict__.get("__orig_bases__", kind.__bases__)
         yield f"{[self.token(each) for each in bases]} {self.token(type(kind))}"
         yield from self._fields(kind)

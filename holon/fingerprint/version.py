@@ -1,6 +1,6 @@
 """The record of a job's program on its log: the code that its results follow from and the types of its state.
 
-Two hashes for two questions: ``code`` says whether results could differ, ``states`` whether what is stored can be read.
+Two hashes for two questions: ``code`` shows whether results could differ, ``states`` whether stored state can be read.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class JobVersion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _differing(place: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Of two initial values, in what both have: fields that come or go are the types' to say."""
+    """Of two initial values, in what both have: fields that come or go are for the types to judge."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in sorted(was.keys() & now.keys()):
             yield from _differing(f"{place}.{key}", was[key], now[key])

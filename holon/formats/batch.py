@@ -23,7 +23,7 @@ class Batch(Generic[E]):
     """``len(batch)`` rows; ``offsets`` and ``ts_ms`` (event time, ms) are int64 columns of that length.
 
     ``columns`` is empty where the format gives events, ``events`` is empty where it gives columns. Several rows have
-    one offset where a record is an atom: ``places`` (int64; None: one event a record) tells these apart.
+    one offset where a record is an atom: ``places`` (int64; None: one event a record) distinguishes these.
     """
 
     offsets: NDArray[np.int64]

@@ -74,7 +74,7 @@ class RecordFormat(Protocol):
 
     @property
     def header_names(self) -> tuple[str, ...] | None:
-        """The headers that it asks for, beside keys, log times and nulls; None: it asks for nothing."""
+        """The headers that it requests, beside keys, log times and nulls; None: it requests nothing."""
         ...
 
     def decode_records(
@@ -85,7 +85,7 @@ class RecordFormat(Protocol):
 
 
 def headers_asked_by(format: object) -> tuple[str, ...] | None:
-    """The headers that a format asks for; None where values are all that it wants of records."""
+    """The headers that a format requests; None where values are all that it wants of records."""
     return format.header_names if isinstance(format, RecordFormat) else None
 
 
@@ -166,7 +166,7 @@ class Json(MarkedFormat[E]):
         self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
     ) -> Decoded[E]:
         fields = self.record_fields
-        assert fields is not None, "asked for"
+        assert fields is not None, "requested"
         parts = RecordParts() if parts is None else parts
         values, rows, bad = decode_each(fields.filled(payloads, parts), self._decode)
         columns, without = fields.columns(timestamps_ms, parts)

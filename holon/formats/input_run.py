@@ -17,7 +17,7 @@ class Input:
     """A run of records of the input partition as columns (what the log's chunk holds, without the log).
 
     ``headers`` None: no record has one. ``passed``: offset of the last record before rows were left out; -1: none were.
-    ``parts``: what the format asks for beside values; None: it asks for nothing, or no record has any.
+    ``parts``: what the format requests beside values; None: it requests nothing, or no record has any.
     """
 
     offsets: NDArray[np.int64]

@@ -69,7 +69,7 @@ class JsonColumns(MarkedFormat[E]):
         self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
     ) -> Decoded[E]:
         fields = self.record_fields
-        assert fields is not None, "asked for"
+        assert fields is not None, "requested"
         parts = RecordParts() if parts is None else parts
         found = self._decode_values(fields.filled(payloads, parts))
         columns, without = fields.columns(timestamps_ms, parts)

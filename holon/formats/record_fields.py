@@ -1,6 +1,6 @@
 """Fields of events that come from the record around the value: its key, its headers, the log's time, a null value.
 
-A field is marked in the type of the event: ``user: Annotated[str, RecordKey]``. JSON has no say in such a field.
+A field is marked in the type of the event: ``user: Annotated[str, RecordKey]``. JSON never fills such a field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ E = TypeVar("E")
 Reasons = dict[int, str]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 OWN_HEADER = "holon"
-"""Carries identities of outputs; no event asks for it."""
+"""Carries identities of outputs; no event declares it."""
 
 
 class RecordKey:
@@ -38,7 +38,7 @@ class LogTime:
 
 
 class Tombstone:
-    """Marks a bool that says whether the record has no value (null); all fields from the value need defaults then."""
+    """Marks a bool: whether the record has no value (null); all fields from the value need defaults then."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class RecordFields(Generic[E]):
 
     @property
     def header_names(self) -> tuple[str, ...]:
-        """The headers that they ask for, in order."""
+        """The declared headers, in order."""
         return tuple(sorted({field.mark.name for field in self.fields if isinstance(field.mark, Header)}))
 
     def describe(self) -> str:
@@ -192,7 +192,7 @@ class RecordFields(Generic[E]):
         return ", ".join(f"{field.name} of {_text_of(field.mark)}" for field in self.fields)
 
     def filled(self, payloads: Sequence[bytes], parts: RecordParts) -> Sequence[bytes]:
-        """The values to decode: nulls are ``blank`` where they are asked for."""
+        """The values to decode: nulls are ``blank`` where they are declared."""
         if not self.reads_nulls or parts.nulls is None or not parts.nulls.any():
             return payloads
         return [self.blank if null else value for value, null in zip(payloads, parts.nulls.tolist(), strict=True)]
@@ -276,7 +276,7 @@ def refuse_marks(hint: Any, seen: set[Any] | None = None) -> None:
     if issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind) or typing.is_typeddict(kind):
         try:
             hints = typing.get_type_hints(kind, include_extras=True)
-        except (NameError, TypeError):  # msgspec says what is wrong with them
+        except (NameError, TypeError):  # msgspec names what is wrong with them
             return
         for inner in hints.values():
             refuse_marks(inner, seen)

@@ -1,6 +1,6 @@
 """Output identities: the name of each output, by what caused it.
 
-Every output is named by what caused it, so that whoever computes it again gives it the same name and the same bytes.
+Every output is named by what caused it, so that each node that computes it gives it the same name and the same bytes.
 Per source partition, track, topic and output partition the identities only grow: one pair is all that a reader keeps
 (Holon, section 3.3: "a map from partitions to window numbers").
 """
@@ -128,7 +128,7 @@ def place_of(header: bytes) -> tuple[int, LastSeen]:
 def ascents(headers: Iterable[bytes], job: str, incarnation: int) -> dict[tuple[int, int], list[Ascent]]:
     """(source partition, track) -> the runs in which this job's identities ascend.
 
-    More than one run says that something was written again. A record of another author is passed over.
+    More than one run shows that something was written again. A record of another author is passed over.
     """
     found: dict[tuple[int, int], list[Ascent]] = {}
     name, unpack, size = job.encode(), _FORMAT.unpack_from, _FORMAT.size

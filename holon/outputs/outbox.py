@@ -91,7 +91,7 @@ class Outbox:
         self._batch: NDArray[np.int64] | None = None
         self._pieces: dict[str, list[_BatchOutputs]] = {}
 
-    # --- where the code stands ------------------------------------------------------------------------------------
+    # --- the position of the code ---------------------------------------------------------------------------------
 
     def enter_record(self, offset: int) -> None:
         self._into = self.runs

@@ -47,7 +47,7 @@ class OutputRun:
         self.keys += [None] * len(values) if keys is None else keys
 
     def add_columns(self, values: BinaryColumn, headers: BinaryColumn, keys: Sequence[bytes | None] | None) -> None:
-        """As ``extend``, without a look at each."""
+        """As ``extend``, without checking each."""
         if self._values:
             self.extend(values, headers, keys)
         elif len(values):

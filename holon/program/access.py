@@ -1,4 +1,4 @@
-"""The access of handles and the context to the partition that they stand in; ``Scope`` and ``Outbox`` offer it."""
+"""The access of handles and the context to their partition; ``Scope`` and ``Outbox`` offer it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PartitionAccess(Protocol):
     """State of one partition by name, read and written under the rules of the track that runs.
 
     ``open_from_ms``: an insert for this time or a later one is late for no window, and is allowed here and now.
-    ``touched``: the function in hand has left something to look at when it ends.
+    ``touched``: the function in hand has left something to check when it ends.
     """
 
     touched: bool

@@ -1,6 +1,6 @@
 """Whether what a ``Local`` holds can be checkpointed and restored: seen soon after it was used, not at a checkpoint.
 
-Two rules for this file: nothing here changes a value, and only errors may depend on how often is looked.
+Two rules for this file: nothing here changes a value, and only errors may depend on how often values are checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The context: what a processing function is told about the record or window in hand, and where it emits."""
+"""The context: what a processing function gets with the record or window in hand, and where it emits."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class SafeRead(Generic[V]):
         scope.reads.pop(self, None)
         scope.begin_await(handle.name, self.window)
         while not self.ready:
-            yield self  # the partition stands still until the frontier has passed the window
+            yield self  # the partition waits until the frontier has passed the window
         return scope.final_value(handle.name, self.window)
 
     @property
@@ -75,7 +75,7 @@ class WindowedHandle(Generic[E, V]):
     def insert_many(self, elements: Any, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None = None) -> int:
         """Insert a column (or a tuple of columns) with a column of times; returns how many were too late.
 
-        ``rows`` tells which row of the batch each element comes from; needed only where the columns are not as long
+        ``rows`` names the row of the batch that each element comes from; needed only where the columns are not as long
         as the batch, because lateness is decided record by record.
         """
         return self._scope.insert_many(self.name, elements, ts_ms, rows)

@@ -1,7 +1,7 @@
 """Gathered elements: what a function has inserted one by one, on its way into the windows as columns.
 
-Law: an element is checked when it is inserted, and whatever looks at the windows of its state has them applied before.
-So nobody can tell that they were gathered, but by the time that it takes.
+Law: an element is checked when it is inserted, and each read of the windows of its state has them applied before.
+So it does not show that they were gathered, but by the time that it takes.
 """
 
 from __future__ import annotations

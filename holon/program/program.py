@@ -119,7 +119,7 @@ class JobProgram:
 
     @cached_property
     def code(self) -> CodePrint:
-        """All of the user's code that results follow from, as it is when this is first asked for."""
+        """All of the user's code that results follow from, as it is when this is first read."""
         roots = dict(self.helpers) | {f"state {name}": bound.decl for name, bound in sorted(self.bound.items())}
         found = [self.root] if self.root is not None else [self.record_function, self.batch_function]
         functions = [each for each in found if each is not None]

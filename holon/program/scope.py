@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holon.program.handles import SafeRead
 
 Standing = tuple[int, int, int, int]
-"""Where a record stands at a safe read: entered_ms, watermark_ms, next_watermark_ms, awaits."""
+"""The position of a record at a safe read: entered_ms, watermark_ms, next_watermark_ms, awaits."""
 LOWEST_MS, NEVER_MS = 1 - MAX_TS_MS, END_OF_TIME_MS
 """The first time that an event can have, and one that is later than any."""
 
@@ -251,7 +251,7 @@ class Scope:
         """Check that a safe read can complete, before anything waits for it."""
         self._check_readable(name, window)
         if self.track_name == "record":
-            self.refuse_if_tainted("an await")  # whether it stands still here would depend on timing
+            self.refuse_if_tainted("an await")  # whether it waits here would depend on timing
             self.awaits += 1
             self.touched = True
             self.watermark_ms = self.next_watermark_ms  # what is promised by waiting holds for the rest of the record

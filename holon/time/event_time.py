@@ -41,7 +41,7 @@ def times_of_events(extract: Callable[[Any], Any], events: Sequence[Any], unit: 
 
 
 def _whole_ms(extract: Callable[[Any], Any], events: Sequence[Any]) -> Times | None:
-    """The common case without a look at each: all times are ints in range. None: one of them is something else."""
+    """The common case without checking each: all times are ints in range. None: one of them is something else."""
     try:
         found = list(map(extract, events))
         if set(map(type, found)) != {int}:
@@ -72,7 +72,7 @@ def times_of_columns(
 def _by_function(
     timestamp: Callable[[Columns], Any], columns: Columns, rows: NDArray[np.intp], bad: Bad, unit: str | None
 ) -> Times:
-    """A function of columns that raises is asked for halves, until each bad row stands alone."""
+    """A function of columns that raises is called with halves, until each bad row is alone."""
     try:
         found = timestamp(columns if len(rows) == _height(columns, rows) else take_columns(columns, rows))
     except _REFUSALS as error:
@@ -94,7 +94,7 @@ def _height(columns: Columns, rows: NDArray[np.intp]) -> int:
 
 
 def _checked_column(column: Any, unit: str | None) -> tuple[Times, Bad]:
-    """Times from numbers or numpy datetimes; anything else is looked at one by one."""
+    """Times from numbers or numpy datetimes; anything else is read one by one."""
     found = column_to_ms(column, unit) if isinstance(column, np.ndarray) else None
     if found is not None:
         times, none = found
@@ -112,7 +112,7 @@ def _checked_column(column: Any, unit: str | None) -> tuple[Times, Bad]:
 
 
 def _known_ms(column: Any, unit: str | None) -> tuple[Times, NDArray[np.intp]] | None:
-    """Times that compiled loops read, and the rows that they leave; None: look one by one."""
+    """Times that compiled loops read, and the rows that they leave; None: read one by one."""
     if (unit == "iso" and isinstance(column, Texts)) or (unit == "datetime" and isinstance(column, LazyColumn)):
         return column.epoch_ms()
     return None

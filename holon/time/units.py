@@ -29,7 +29,7 @@ _MS = timedelta(milliseconds=1)
 
 
 class NoTime(ValueError):
-    """A value is no event time of the declared unit; the text says what it is."""
+    """A value is no event time of the declared unit; the text names what it is."""
 
 
 def to_ms(value: Any, unit: str | None) -> int:
@@ -60,7 +60,7 @@ def to_ms(value: Any, unit: str | None) -> int:
 
 
 def column_to_ms(column: NDArray[Any], unit: str | None) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-    """Times of a column of integers, floats or numpy datetimes, and which rows have none; None: look one by one.
+    """Times of a column of integers, floats or numpy datetimes, and which rows have none; None: read one by one.
 
     A number beyond all times becomes ``MAX_TS_MS``, which is refused as out of range.
     """

@@ -61,8 +61,8 @@ class Diverted(msgspec.Struct, omit_defaults=True):
 
     Of an atom that can be read, only the event: ``place`` is its place there, and the payload an atom of it alone.
     Of a payload above ``WHOLE_LETTER_BYTES``, the first ``LETTER_HEAD_BYTES``: ``size`` and ``digest`` (BLAKE2b, 16
-    bytes, hexadecimal) are those of the whole, which stands in the input. ``key``, ``headers`` and ``null`` (it has no
-    value) are there where the job's events ask for parts of records, and of headers those that they ask for.
+    bytes, hexadecimal) are those of the whole, which is in the input. ``key``, ``headers`` and ``null`` (it has no
+    value) are there where the job's events declare parts of records, and of headers the declared ones.
     ``bare``: key and headers were longer than ``LETTER_HEAD_BYTES``, and are in the input alone.
     """
 
@@ -231,7 +231,7 @@ class Admission:
     def _event_times(
         self, decoded: Decoded[Any], count: int, log_ts_ms: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
-        """Event time of each row, and the rows whose time cannot be told or is absurd, with the reason."""
+        """Event time of each row, and the rows whose time cannot be read or is absurd, with the reason."""
         timestamp = self.source.timestamp
         if timestamp is None or count == 0:
             times, bad = log_ts_ms, []

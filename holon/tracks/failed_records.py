@@ -1,4 +1,4 @@
-"""Records that the user's code cannot stand, among those of a run."""
+"""Records at which the user's code fails, among those of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holon.formats.input_run import Input
 
 
 class FunctionCrashed(Exception):
-    """The function ends its process, by a verdict of the job's nodes; the text says how."""
+    """The function ends its process, by a verdict of the job's nodes; the text explains how."""
 
 
 class FailedRun(NamedTuple):
@@ -23,14 +23,14 @@ class FailedRun(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """As dead letters say it."""
+        """The text in dead letters."""
         if isinstance(self.error, FunctionCrashed):
             return f"the processing function {self.error}"
         return f"the processing function raised {described(self.error)}"
 
 
 def parted(run: Input, crashed: Mapping[int, str]) -> list[Input | FailedRun]:
-    """The run without the records at these offsets, which stand between its parts; the texts say why."""
+    """The run without the records at these offsets, which lie between its parts; the texts give the reasons."""
     rows = np.flatnonzero(np.isin(run.offsets, list(crashed))).tolist() if crashed else []
     if not rows:
         return [run]

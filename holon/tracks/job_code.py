@@ -1,4 +1,4 @@
-"""Which track runs the job's code now: a watchdog asks for it from another thread. One thread runs all tracks."""
+"""Which track runs the job's code now: a watchdog reads it from another thread. One thread runs all tracks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Calling")
 
 
 class FunctionCall(NamedTuple):
-    """Where the job's code is being called: ``offset`` is where a replay would start, ``at`` says it to people."""
+    """Where the job's code is being called: ``offset`` is where a replay would start, ``at`` is the text of it."""
 
     partition: int
     offset: int
@@ -20,10 +20,10 @@ class FunctionCall(NamedTuple):
 
 
 class Calling(Protocol):
-    """A track. Its answers may be asked for by another thread."""
+    """A track. Another thread may read it."""
 
     def function_call(self) -> FunctionCall:
-        """Where it stands."""
+        """Its position."""
         ...
 
     def record_offset(self) -> int:

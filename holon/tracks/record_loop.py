@@ -37,7 +37,7 @@ class RecordLoop:
     async def run(self, hand: InHand, counts: AdmissionCounts) -> BaseException | None:
         """Process the rows; yields each safe read that is not complete yet. Returns the error of ``hand.row``, or None.
 
-        One coroutine for all rows: an async function that never stands still costs no more than a call.
+        One coroutine for all rows: an async function that never waits costs no more than a call.
         """
         function, is_async, admitted = self.functions.record, self.functions.is_async, hand.admitted
         assert function is not None
@@ -73,7 +73,7 @@ class RecordLoop:
                 continue
             if scope.touched:
                 self._done(own_after_ms, counts)
-                if hand.admitted is not admitted:  # it has waited, and stands alone since
+                if hand.admitted is not admitted:  # it has waited, and is alone since
                     return None
         return None
 

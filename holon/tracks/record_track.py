@@ -1,6 +1,6 @@
 """The record track: a partition's input, record after record, into state and outputs.
 
-Its state is a function of the input prefix alone (docs/design/architecture.md): nothing here looks at what other
+Its state is a function of the input prefix alone (docs/design/architecture.md): nothing here reads what other
 partitions or the window track did, except through awaited, completed windows.
 """
 
@@ -246,10 +246,10 @@ class RecordTrack:
         return False
 
     def _wait(self, hand: InHand, loop: Coroutine[Any, Any, Any], read: SafeRead[Any]) -> None:
-        """Stand still at a safe read that is not complete yet."""
+        """Wait at a safe read that is not complete yet."""
         standing, counts = self.scope.leave_record(), self.outbox.record_counts()
         if hand.stood_at != hand.row:
-            # Punctuations may stand before the first step of the record.
+            # Punctuations may come before the first step of the record.
             offset, step = self.scope.record.position
             hand.first_step = step if offset == self.ctx.offset else 0
         self.counts.accepted += hand.accepted_before(hand.row)
@@ -288,7 +288,7 @@ class RecordTrack:
         self._rest.insert(0, FailedRun(run, error))
 
     def _batch_failed(self, run: Input, error: BaseException) -> None:
-        """Halve the run until the one record stands alone; where the job stops anyway, name the run."""
+        """Halve the run until the one record is alone; where the job stops anyway, name the run."""
         if not self._is_buried(error):
             raise self._error(run, 0, error, last=len(run) - 1) from error
         self.counts = self._undo.roll_back()

@@ -42,7 +42,7 @@ class RecordPart(msgspec.Struct, array_like=True, frozen=True):
 
 
 class WindowPart(msgspec.Struct, array_like=True, frozen=True):
-    """The window track: stage 0, and how many results it has emitted for the end that it stands at.
+    """The window track: stage 0, and how many results it has emitted for the end of its position.
 
     ``later``: the tracks of the stages behind it; ``held``: results that wait until these have come as far.
     """

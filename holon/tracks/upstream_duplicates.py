@@ -22,7 +22,7 @@ _HEAD_BYTES = 10
 _PLACE = struct.Struct(">qI")
 _NAME_AT = _HEAD_BYTES + _PLACE.size
 FEW = 32
-"""Up to so many headers are looked at one by one."""
+"""Up to so many headers are read one by one."""
 
 Kept = NDArray[np.bool_]
 
@@ -107,7 +107,7 @@ class Duplicates:
         return True
 
     def _ascends(self, headers: Sequence[bytes]) -> bool:
-        """The common case without a look at each: one track's identities, all of them new and in order."""
+        """The common case without checking each: one track's identities, all of them new and in order."""
         track = self._track(headers[0])
         if track is None or track.stale:
             return False

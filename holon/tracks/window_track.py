@@ -116,7 +116,7 @@ class WindowTrack:
         track = self.scope.answers[stage]
         end_ms, through_ms = track.position[0], self._complete_through(stage)
         assert end_ms >= self.replica.dropped_through_ms, (
-            f"partition {self.ctx.partition} stands at {track.position}, but windows through "
+            f"partition {self.ctx.partition} is at {track.position}, but windows through "
             f"{self.replica.dropped_through_ms} were dropped"
         )
         if through_ms <= end_ms or (not self.scope.windowed and through_ms < END_OF_TIME_MS):
@@ -214,7 +214,7 @@ class WindowTrack:
     def _finish(self, coroutine: Any) -> Any:
         """The value that it returns.
 
-        Every value that a handler may await is there already, so it never stands still.
+        Every value that a handler may await is there already, so it never waits.
         """
         try:
             awaited = coroutine.send(None)

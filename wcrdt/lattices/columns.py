@@ -57,7 +57,7 @@ def take(column: Any, rows: Indices) -> Any:
 
 
 def int_column(column: Any) -> Ints | None:
-    """The column as int64 if it is a numpy array of integers that fit; None asks for the way row by row."""
+    """The column as int64 if it is a numpy array of integers that fit; None: it goes row by row."""
     if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "iu":
         return None
     if column.dtype.itemsize == 8 and column.dtype.kind == "u" and len(column) and int(column.max()) > _INT64_MAX:
@@ -66,7 +66,7 @@ def int_column(column: Any) -> Ints | None:
 
 
 def number_column(column: Any) -> NDArray[Any] | None:
-    """The column as int64, or as float64 without NaN and minus zero; None asks for the way row by row."""
+    """The column as int64, or as float64 without NaN and minus zero; None: it goes row by row."""
     if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind == "f":
         if column.dtype.itemsize > 8 or np.isnan(column).any():
             return None
@@ -77,7 +77,7 @@ def number_column(column: Any) -> NDArray[Any] | None:
 class Groups:
     """Consecutive runs of rows after arranging them by ``order`` (None: they are in order), at least one row each.
 
-    Groups of small numbers (``of_codes``) are found by counting; their rows are arranged when somebody asks for that.
+    Groups of small numbers (``of_codes``) are found by counting; their rows are arranged on demand.
     """
 
     __slots__ = ("_codes", "_order", "_present", "rows", "starts")
@@ -222,7 +222,7 @@ def arranging(codes: Ints) -> Indices:
 
 
 def _factor(keys: Any) -> tuple[Ints, Sequence[Hashable]]:
-    """A small int from 0 for each row, and the identity of the key that each int stands for."""
+    """A small int from 0 for each row, and the identity of each int's key."""
     column = int_column(keys)
     if column is not None:
         low, high = int(column.min()), int(column.max())

@@ -34,7 +34,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
     ``True``, ``1.0`` and ``1`` are one key.
 
     Where the values under the keys can be columns (``keyed/records.py``), and many columns of elements come, the map is
-    arrays in place of an object a key. Its entries then hold the keys that came one by one since, and stand above the
+    arrays in place of an object a key. Its entries then hold the keys that came one by one since, and lie above the
     columns. The form changes neither values nor bytes.
     """
 
@@ -172,7 +172,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
         return self._columns is not None
 
     def _found(self, key: Hashable) -> Lattice[IE, IV] | None:
-        """The entry of a key, a new one where it stands in columns."""
+        """The entry of a key, a new one where it is in columns."""
         entry = self._entries.get(key)
         if entry is None and self._columns is not None:
             rows = self._columns.row_of(key)

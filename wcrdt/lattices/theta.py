@@ -41,7 +41,7 @@ class ThetaSketch(Lattice[Element, float]):
         if not 5 <= lg_k <= 26:
             raise ValueError(f"lg_k of a theta sketch is between 5 and 26, not {lg_k}")
         self._lg_k = lg_k
-        _library()  # say early if it is missing
+        _library()  # raises early if it is missing
         self._union: Any = None  # made at need
         self._compact: Any = None
 

@@ -1,4 +1,4 @@
-"""The least of many values that only grow, without looking at all of them after every change."""
+"""The least of many values that only grow, without reading all of them after every change."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ T = TypeVar("T", int, tuple[int, int])
 
 
 class Least(Generic[T]):
-    """Counts who stands at the least value: only when the last of them has left is it looked for again.
+    """Counts the values at the least one: only when the last of them has left is it searched again.
 
-    With n values that take turns this costs a constant for each change, where looking costs n.
+    With n values that take turns this costs a constant for each change, where a search costs n.
     """
 
     __slots__ = ("_count", "_value")

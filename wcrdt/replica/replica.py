@@ -106,7 +106,7 @@ class Slot:
 
     @property
     def idle(self) -> bool:
-        """True if the last thing that the log tells of the partition is a punctuation."""
+        """True if the partition's last record on the log is a punctuation."""
         if not self.punctuations:
             return False
         offset, step = self.punctuations[-1].after
@@ -119,7 +119,7 @@ class Slot:
             self.punctuations_dropped = count - len(recent)
 
     def forget_punctuations(self, through: Position) -> None:
-        """Drop punctuations that every later replay starts behind; one that says ``idle`` stays."""
+        """Drop punctuations that every later replay starts behind; one that reports ``idle`` stays."""
         kept = [p for p in self.punctuations if p.after >= through] or self.punctuations[-1:] * self.idle
         self.punctuations_dropped += len(self.punctuations) - len(kept)
         self.punctuations = kept
@@ -135,7 +135,7 @@ class Received:
 
     @property
     def gap(self) -> bool:
-        """True if something is missing: the full slot has to be asked for."""
+        """True if something is missing: the full slot has to be requested."""
         return self.record is Applied.GAP or Applied.GAP in self.stages
 
     @property
@@ -226,10 +226,10 @@ class Replica:
         return end_ms <= min([through_ms, *writers])
 
     def punctuate(self, punctuation: Punctuation) -> bool:
-        """Take a punctuation if it stands where the partition's prefix ends; False if it is void or a repeat.
+        """Take a punctuation if it follows the partition's prefix; False if it is void or a duplicate.
 
         The order on the broadcast partition decides between it and a delta that goes on from the same position. One
-        that moves no event time says that the partition is idle.
+        that moves no event time reports that the partition is idle.
         """
         slot = self._slot(punctuation.partition)
         if punctuation.after != slot.record.position or punctuation.watermark_ms < slot.record.watermark_ms:
@@ -297,12 +297,12 @@ class Replica:
     # --- values -------------------------------------------------------------------------------------------------
 
     def windows(self, state: str) -> Iterator[Window]:
-        """Windows of a state to which some partition has contributed; unordered, with repeats."""
+        """Windows of a state to which some partition has contributed; unordered, with duplicates."""
         for track in self._tracks(state):
             yield from track.contributions.get(state, ())
 
     def ended(self, state: str, after_ms: int, through_ms: int) -> list[Window]:
-        """Those of them that end after ``after_ms`` and at or before ``through_ms``, by end, without repeats."""
+        """Those of them that end after ``after_ms`` and at or before ``through_ms``, by end, without duplicates."""
         found = self._ends[state].between(after_ms, through_ms)
         return [w for w in found if any(w in track.contributions.get(state, ()) for track in self._tracks(state))]
 

@@ -21,7 +21,7 @@ from wcrdt.lattice import Lattice
 from wcrdt.windows.assigners import BEFORE_TIME_MS, Window
 
 Position = tuple[int, int]
-"""Where a track stands. Record track: (next input offset, awaits passed inside that record). Track of a stage:
+"""The position of a track. Record track: (next input offset, awaits passed inside that record). Track of a stage:
 (window end in ms, stage), the end up to which that stage has answered every completed window."""
 
 RECORD_START: Position = (0, 0)
@@ -234,7 +234,7 @@ class OwnTrack(TrackSlot):
         return made
 
     def unsent_bytes(self) -> int:
-        """About how large the next delta is: a window counts as it was when this was first asked after its change."""
+        """About how large the next delta is: a window counts as it was when this was first read after its change."""
         count, size = self._measured
         for state, window in islice(reversed(self._changed), len(self._changed) - count):
             size += len(msgspec.msgpack.encode(self.contributions[state][window].to_wire()))

@@ -1,4 +1,4 @@
-"""Windows by their end: so that whoever asks which ones have ended now need not look at all that are held."""
+"""Windows by their end: a search for those that have ended now does not read all that are held."""
 
 from __future__ import annotations
 

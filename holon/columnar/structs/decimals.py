@@ -1,4 +1,4 @@
-"""A column of Decimals as mantissas and exponents of ten; the objects are made when somebody asks for them."""
+"""A column of Decimals as mantissas and exponents of ten; the objects are made when they are read."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The compiled loop over JSON records of a Struct: members in any order, blanks, unknown fields.
 
-The two rules of ``holon.columnar.kernel`` hold: the loop says "this is a record, with these values" or "look closer",
+The two rules of ``holon.columnar.kernel`` hold: the loop returns "this is a record, with these values" or "check",
 never that a record is bad; and nothing is read outside of a record but the padding behind its buffer. It takes a subset
 of the records that msgspec takes.
 """
-# Numba compiles what stands here; its arrays and scalars are plain numpy to a type checker.
+# Numba compiles this file; its arrays and scalars are plain numpy to a type checker.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read_structs(
     null, start of the tag. A list has the kind of its items in place of a Struct. ``structs`` has five for each: first
     field, fields, required ones, whether others are refused, the field that is expected first. ``cells[column, row]``
     gets integers, floats (their bits), bools, starts and ends of texts, lists and spans, and marks. A text with escapes
-    is written to ``side``, which is going to stand at
+    is written to ``side``, which is going to lie at
     ``behind`` of the buffer. ``powers``: as ``float_bits`` takes them. ``scratch``: zeros; one number for how far
     ``side`` is used, three for each open Struct, and one for each field.
     """
@@ -107,7 +107,7 @@ def _record(buffer, at, end, literals, fields, structs, cells, height, side, beh
 
 @inlined
 def _open(buffer, at, end, frame, struct):
-    """Begin a Struct at its brace; returns what stands behind it, -1 if that is the end of the record."""
+    """Begin a Struct at its brace; returns the place behind it, -1 if that is the end of the record."""
     put_number(frame, 0, struct)
     put_number(frame, 1, 0)
     put_number(frame, 2, _NONE)

@@ -12,7 +12,7 @@ MISSING, PRESENT, NULL = 0, 1, 2
 """Marks of fields that may be missing or null."""
 
 FITS, MISFIT = 1, 0
-"""Whether a record was read as a whole; where it was not, what stands in its columns means nothing."""
+"""Whether a record was read as a whole; where it was not, the values in its columns mean nothing."""
 
 FIELD, STRUCT = 10, 5
 """Numbers of a field, and of a Struct, in the tables of the loop."""

@@ -1,4 +1,4 @@
-"""Columns of Python objects that are made when somebody asks for them."""
+"""Columns of Python objects that are made when they are read."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ class PlannedField:
     """A field of a Struct, or of one that is a field of it.
 
     ``kind`` is its column's kind, ``slot`` what the loop reads; they differ where a value may be null, or is checked
-    by msgspec itself, which then gets its bytes (``SPAN``). ``path`` is of Python names; ``accepts`` tells of an array
-    of values which keep the bounds of the type; ``item`` is the slot of a list's items; ``choices`` are
-    the objects by the texts or ints that stand for them. ``may_lack_parent``: it is a field of a Struct that may be
+    by msgspec itself, which then gets its bytes (``SPAN``). ``path`` is of Python names; ``accepts`` returns which
+    values of an array keep the bounds of the type; ``item`` is the slot of a list's items; ``choices`` are
+    the objects by their texts or ints. ``may_lack_parent``: it is a field of a Struct that may be
     None, and None with it.
     """
 

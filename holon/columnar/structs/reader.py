@@ -102,7 +102,7 @@ class StructReader:
         return column, mark
 
     def read(self, payloads: BinaryColumn) -> tuple[dict[str, Any], NDArray[np.bool_]]:
-        """Columns of the fields by their paths, and which rows they hold; what stands at other rows means nothing."""
+        """Columns of the fields by their paths, and which rows they hold; values at other rows mean nothing."""
         count = len(payloads)
         cells = np.zeros((self._height, count), np.int64)
         fits = np.zeros(count, np.int64)

@@ -15,7 +15,7 @@ inlined = numba.njit(forceinline=True, **_OPTIONS)
 
 @compiled
 def text_end(buffer, at, end):
-    """The quotation mark or backslash that stands first; -1 if something stands before that is no text."""
+    """The first quotation mark or backslash; -1 if something before it is no text."""
     while True:
         while at < end:
             count = plain_bytes(buffer + at)
@@ -70,7 +70,7 @@ def passed_text(buffer, at, end):
 
 @compiled
 def unescaped_text(buffer, at, end, out):
-    """Write what a text says; where its quotation mark is (-1: it is no text), and how many bytes were written."""
+    """Write a text's characters; where its quotation mark is (-1: it is no text), and how many bytes were written."""
     written = np.int64(0)
     while True:
         behind = text_end(buffer, at, end)

@@ -1,4 +1,4 @@
-"""A column of datetimes as numbers: microseconds by their own clocks, and zones. Objects are made when asked for."""
+"""A column of datetimes as numbers: microseconds by their own clocks, and zones. Objects are made on demand."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def after_blanks(buffer, at, end):
 
 @inlined
 def is_word(buffer, at, end, word, length):
-    """Whether these bytes, at most seven, stand here."""
+    """Whether these bytes, at most seven, are here."""
     found = load_word(buffer + at) & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
     return at + length <= end and found == np.uint64(word)
 

@@ -94,7 +94,7 @@ class YDocument(Lattice[E, V]):
 
     @abstractmethod
     def _edit(self, element: E) -> Callable[[Any], None] | None:
-        """The edit of the root that this element asks for, None if it changes nothing; raises if it is refused."""
+        """The edit of the root that this element makes, None if it changes nothing; raises if it is refused."""
 
     def bottom(self) -> Self:
         return type(self)()
@@ -129,7 +129,7 @@ class YDocument(Lattice[E, V]):
         return delta
 
     def insert_many(self, elements: Any, *, actor: int = 0) -> Self:
-        """One edit after the other; those before a refused one stay (``check_many`` asks on a copy)."""
+        """One edit after the other; those before a refused one stay (``check_many`` tries on a copy)."""
         delta = self.bottom()
         for element in rows_of(elements):
             delta.merge(self.insert(element, actor=actor))

@@ -52,7 +52,7 @@ class YText(YDocument[Any, str]):
 class YMap(YDocument[tuple[Any, ...], dict[str, Any]]):
     """Shared map of text to plain values: ``("set", key, value)`` or ``("remove", key)``.
 
-    Of concurrent writes to a key Yjs keeps the one with the greater client id; no clock is asked. Numbers are those of
+    Of concurrent writes to a key Yjs keeps the one with the greater client id; no clock is read. Numbers are those of
     JSON: ``1`` and ``1.0`` are one, ints beyond 64 bits and Decimals are refused.
     """
 

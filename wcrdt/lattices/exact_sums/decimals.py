@@ -27,7 +27,7 @@ _POWERS = 10 ** np.arange(MOST_DIGITS + 1, dtype=np.int64)
 
 
 def is_small(number: Decimal) -> bool:
-    """Whether this surely is a finite number far from all limits; False says nothing."""
+    """Whether this surely is a finite number far from all limits; False means nothing."""
     try:
         return _SMALL.plus(number).is_finite()
     except ArithmeticError:
@@ -35,7 +35,7 @@ def is_small(number: Decimal) -> bool:
 
 
 def scaled_column(column: Any) -> tuple[Ints, int] | None:
-    """Mantissas and the digits behind the point that all of them have; None asks for the way row by row."""
+    """Mantissas and the digits behind the point that all of them have; None: they go row by row."""
     if isinstance(column, tuple):
         return None
     if (own := getattr(column, "scaled", None)) is not None:

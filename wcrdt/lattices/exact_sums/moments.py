@@ -150,7 +150,7 @@ class LinearRegression(_Moments[tuple[Number, Number], Line | None]):
 
     @staticmethod
     def _is_defined(numbers: Average, squares: SumOfProducts) -> bool:
-        """Whether two of the numbers differ; with an infinity among them that is not asked."""
+        """Whether two of the numbers differ; with an infinity among them that is not checked."""
         return numbers.count > 0 and (numbers.exact() is None or _spread(numbers, squares, numbers) != 0)
 
 

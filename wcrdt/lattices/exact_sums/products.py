@@ -88,7 +88,7 @@ def _steps(x: float | int) -> int:
 
 
 def _multipliable(column: Any) -> Floats | None:
-    """The column as floats whose products are exact in two floats each; None asks for the way row by row."""
+    """The column as floats whose products are exact in two floats each; None: it goes row by row."""
     ints = int_column(column)
     if ints is not None:
         return ints.astype(np.float64) if magnitude(ints) <= _EXACT_INT else None

@@ -43,7 +43,7 @@ class ExactSums(ExactTallies[E, V]):
         return [(*NOTHING, size, *part) for size, part in zip(groups.sizes().tolist(), parts, strict=True)]
 
     def _decimal_groups(self, column: Any, groups: Groups) -> list[Row] | None:
-        """The row of each group of Decimals; None asks for the way row by row."""
+        """The row of each group of Decimals; None: it goes row by row."""
         scaled = scaled_column(column)
         if scaled is None:
             return None

@@ -26,7 +26,7 @@ _TIED, _BETTER = 1, 2
 
 
 class Payloads(NamedTuple):
-    """Distinct payloads, ordered by owner and then by themselves; each belongs to the row ``owners`` says."""
+    """Distinct payloads, ordered by owner and then by themselves; each belongs to its row in ``owners``."""
 
     owners: Ints
     keys: Keys

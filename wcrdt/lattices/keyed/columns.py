@@ -1,7 +1,7 @@
 """The keys of a map and the values under them, as columns.
 
 A map and what was made of it (copies, deltas) share one index of keys, which only grows. So a delta is a list of places
-in the index, and deltas of one map are joined without a look at a key. A map that meets new keys after another one has
+in the index, and deltas of one map are joined without reading a key. A map that meets new keys after another one has
 added some to the index goes on with an index of its own.
 """
 

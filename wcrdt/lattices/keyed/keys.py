@@ -1,6 +1,6 @@
 """Keys as columns: ints of 64 bits, texts, byte strings, and tuples of these, all of one form in one map.
 
-``form`` says it: ``i``, ``s`` or ``b``, or for tuples the forms of their parts in parentheses. Keys of any other kind,
+``form`` names it: ``i``, ``s`` or ``b``, or for tuples the forms of their parts in parentheses. Keys of any other kind,
 or of several, are no columns.
 """
 

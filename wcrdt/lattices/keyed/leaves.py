@@ -41,7 +41,7 @@ class Leaf(ABC):
 
     @abstractmethod
     def prepare(self, rows: Indices, folded: Folded, actor: int, height: int) -> tuple[Any, Mask]:
-        """Make ready for ``commit`` that these rows, each once, hold ``folded`` too; and tell which of them change.
+        """Make ready for ``commit`` that these rows, each once, hold ``folded`` too; and return which of them change.
 
         ``height``: how many rows there are then. Raises ``Unfit``.
         """

@@ -1,7 +1,7 @@
 """Sets of each key: an index of pairs, each of a row and a member.
 
 A member is a place in an index that a map and what was made of it (copies, deltas) share, and which only grows. So a
-member that many keys have is held once, and a set of any size is found and added to without a look at the others.
+member that many keys have is held once, and a set of any size is found and added to without reading the others.
 Ints of 32 bits are their own places, as long as all members are such.
 """
 

@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 _WIDTHS = (1, 2, 4)
 _WHOLE = 8
 _FEW = 256
-"""Of so many steps a look tells mostly that all of them are not narrower either."""
+"""So many steps show mostly that all of them are not narrower either."""
 
 
 def narrow(column: Ints) -> list[Any]:

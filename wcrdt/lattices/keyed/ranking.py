@@ -1,7 +1,7 @@
 """The best pairs of each key: columns of scores and items, in the order of rows, and within a row from the best on.
 
 The columns are replaced as a whole, never edited, so that copies share them. A pair below the k-th of its row is left
-out before anything else is looked at; once the rows are full, that is nearly all of them.
+out before anything else is done; once the rows are full, that is nearly all of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INTS, _FLOATS = "i", "f"
 
 
 class Pairs(NamedTuple):
-    """Scores and items; each pair belongs to the row, or the group, that ``owners`` says."""
+    """Scores and items; each pair belongs to its row, or group, in ``owners``."""
 
     owners: Ints
     scores: NDArray[Any]
@@ -110,16 +110,16 @@ class RankingLeaf(Leaf):
         if not len(given):
             return Prepared(self._pairs, None, given, floors[:0], height), changed[rows]
         come = Pairs(owners[given], folded.scores[given], folded.items.take(given))
-        asked = np.zeros(height, np.bool_)
-        asked[come.owners] = True
-        mine = asked[self._pairs.owners] if self._pairs is not None else np.zeros(0, np.bool_)
+        affected = np.zeros(height, np.bool_)
+        affected[come.owners] = True
+        mine = affected[self._pairs.owners] if self._pairs is not None else np.zeros(0, np.bool_)
         own = come.take(_NO_ROWS) if self._pairs is None else self._pairs.take(np.flatnonzero(mine))
         joined, new = self._ranked(own.joined(come), len(own.owners))
         if not new.any():
             return Prepared(self._pairs, None, given[:0], floors[:0], height), changed[rows]
         news = joined.take(np.flatnonzero(new))
         changed[news.owners] = True
-        again = np.flatnonzero(asked)
+        again = np.flatnonzero(affected)
         floors_after = _kth_scores(joined, self._k, again)
         if self._pairs is not None and not mine.all():
             joined = _in_order(self._pairs.take(np.flatnonzero(~mine)), joined)

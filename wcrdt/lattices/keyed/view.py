@@ -1,4 +1,4 @@
-"""The value of a ``ColumnsOf``: a mapping that gives its keys and values as columns, and makes objects when asked."""
+"""The value of a ``ColumnsOf``: a mapping that gives its keys and values as columns, and makes objects on demand."""
 
 from __future__ import annotations
 
