@@ -2,8 +2,8 @@
 
     python deploy/compare_checkouts.py BEFORE AFTER [--rounds 3] [--only NAME]... [--quick] [--json] [--list]
 
-Each checkout runs with its own ``.venv``. Each row has the medians of both and their ratio; ``better`` says in which
-direction a ratio is an improvement. ``load`` is the machine's load when a row began: a busy machine makes figures of
+Each checkout runs with its own ``.venv``. Each row has the medians of both and their ratio; ``better`` is the direction
+of an improvement. ``load`` is the machine's load when a row began: a busy machine makes figures of
 time worthless, those of processor time less so. Exit code 1 if a command fails in either checkout.
 """
 

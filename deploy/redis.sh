@@ -17,7 +17,7 @@ find_server() {
     return 1
 }
 
-# Debian starts what it installs, on port 6379; this file is how one tells it not to.
+# Debian starts what it installs, on port 6379; this file forbids it.
 forbid_services() {
     if [ -e "$POLICY" ]; then return; fi
     printf '#!/bin/sh\nexit 101\n' >"$POLICY"

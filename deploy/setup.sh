@@ -63,7 +63,7 @@ java_major() {
     "$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1
 }
 
-# Byte code of what nodes and tests import, also where the environment says that Python writes none: without it every
+# Byte code of what nodes and tests import, also where the environment forbids Python to write it: without it every
 # process compiles some 500 modules anew, which is most of a node's start.
 write_byte_code() {
     env -u PYTHONDONTWRITEBYTECODE "$VENV/bin/python" -P -c \

@@ -1,4 +1,4 @@
-"""Bids that stand for many: the input of simulated fleets that are too large to be given every event."""
+"""Bids that are charged as many: the input of simulated fleets that are too large to be given every event."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ RUNS: tuple[tuple[str, int | None, float], ...] = (
     ("cycle", 50, 0.5),
     ("append", 30, 0.9),
 )
-"""Workload, times of what is asked, Zipf: from no conflict that needs a rerun to hardly anything else."""
+"""Workload, times of the requests, Zipf: from no conflict that needs a rerun to hardly anything else."""
 
 
 def caching(transactions: int) -> list[dict[str, Any]]:

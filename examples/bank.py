@@ -13,7 +13,7 @@ from transactional import Context, Operator, Program
 
 
 class InsufficientFunds(Exception):
-    """Less is there than was asked for."""
+    """The balance is below the requested amount."""
 
 
 class Account(msgspec.Struct):

@@ -75,7 +75,7 @@ def run(
     seconds: Annotated[float | None, typer.Option("--seconds", help="How long, with --rate.")] = None,
     partitions: PartitionsOption = 8,
     nodes: Annotated[int, typer.Option("--nodes", help="Node processes.")] = 2,
-    replicas: Annotated[int | None, typer.Option("--replicas", min=1, help="Copies in all (node.replicas).")] = None,
+    replicas: Annotated[int | None, typer.Option("--replicas", min=1, help="Replicas in all (node.replicas).")] = None,
     kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
     restart_after: Annotated[float | None, typer.Option("--restart-after", help="Seconds until a restart.")] = None,
     validate: Annotated[Validator | None, typer.Option("--validate", help="Prove the result with this oracle.")] = None,
@@ -90,7 +90,7 @@ def run(
 
     Without --log-dir the log is a temporary folder. With --log kafka the run has topics of its own, which are deleted
     after it unless the setting log.prefix names them. Without --bootstrap the broker of this machine is used. Exit code
-    0: done and, where asked for, proven exact.
+    0: done and, where requested, proven exact.
     """
     from nexmark.runs.execute import execute
     from nexmark.runs.progress import shown
@@ -196,7 +196,7 @@ def validate(
                    "differences": verdict.differences, "first": verdict.first})  # fmt: skip
     else:
         state = "exact" if verdict.validated else "WRONG"
-        typer.echo(f"{query}: {len(lines):,} results, {state}, says {chosen}: {verdict.differences} differences")
+        typer.echo(f"{query}: {len(lines):,} results, {state}, checked by {chosen}: {verdict.differences} differences")
         for line in verdict.first:
             typer.echo(f"  {line}")
     if not verdict.validated:

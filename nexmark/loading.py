@@ -1,7 +1,7 @@
 """Generated events into a log: event n goes to partition n mod P, so record k of partition p is event p + k * P.
 
-Where the records are atoms, each holds the next so many events of its partition. That makes loading restartable: what a
-partition holds says where to go on. A repeated task appends nothing twice.
+Where the records are atoms, each holds the next so many events of its partition. So loading is restartable: it
+goes on at the end of a partition. A repeated task appends nothing twice.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Bid(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One record: `event_type` says which of the three is there; the other two are null."""
+    """One record: `event_type` names which of the three is there; the other two are null."""
 
     event_type: int
     person: Person | None = None

@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def calibrate(seconds: float, shapes: Sequence[tuple[int, int, int]] = SHAPES) -> dict[str, Any]:
-    """Costs, and how well they tell what the measured turns of each shape cost in all."""
+    """Costs, and how well they predict what the measured turns of each shape cost in all."""
     began_s = time.monotonic()
     known = TurnCounts(events=event_us())
     turns = {shape: timed_turns(*shape, seconds) for shape in shapes}

@@ -22,7 +22,7 @@ MATRIX = "single:1,single:2,concurrent:1,concurrent:3,subsequent:1,subsequent:3,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs/failover"))
-    parser.add_argument("--matrix", default=MATRIX, help="SCENARIO:COPIES, separated by commas")
+    parser.add_argument("--matrix", default=MATRIX, help="SCENARIO:REPLICAS, separated by commas")
     parser.add_argument("--seconds", default="40")
     parser.add_argument("--rate", default="2000")
     parser.add_argument("--query", default="q7max")
@@ -48,7 +48,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table of docs/performance.md."""
     lines = [
         "| scenario | nodes | replicas | longest delay ms | recovered after ms | p99 over the run ms | avg ms | "
-        "avg without failures ms | sensitivity ms*s | differences | repeats |",
+        "avg without failures ms | sensitivity ms*s | differences | duplicates |",
         "|" + "---|" * 11,
     ]
     for row in rows:

@@ -1,7 +1,7 @@
 """How fast Nexmark events are made: columns, JSON, one process into the embedded log, and Spark into it.
 
 Run from the root of the checkout: `python deploy/bench/generate.py --events 4000000`. Processor time is that of this
-process and all below it (the JVM, its workers), so it tells something on a busy machine too.
+process and all below it (the JVM, its workers), so it can be compared on a busy machine too.
 """
 
 from __future__ import annotations

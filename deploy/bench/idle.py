@@ -90,14 +90,14 @@ def _ready(job: str, parent: subprocess.Popen[bytes], where: list[str]) -> list[
         call = [*HOLON, "txn", "call", "account", "alice", "deposit", "[1]", *where, "--json"]
         while subprocess.run(call, capture_output=True, check=False, timeout=ALONE_S).returncode != 0:
             if parent.poll() is not None:
-                raise SystemExit(f"{job}: the nodes have ended; what they said is above")
+                raise SystemExit(f"{job}: the nodes have ended; their output is above")
     until = time.monotonic() + ALONE_S
     while time.monotonic() < until and parent.poll() is None:
         nodes = [each.pid for each in psutil.Process(parent.pid).children() if "node" in each.cmdline()]
         if len(nodes) == 2:
             return nodes
         time.sleep(0.1)
-    raise SystemExit(f"{job}: the nodes did not start; what they said is above")
+    raise SystemExit(f"{job}: the nodes did not start; their output is above")
 
 
 def _cpu(pid: int | None) -> float:

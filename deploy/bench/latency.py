@@ -59,7 +59,7 @@ def holon(*arguments: str) -> dict[str, Any]:
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table of docs/performance.md."""
     lines = [
-        "| events/s | replicas | results | avg ms | p50 | p90 | p99 | max | differences | repeats | "
+        "| events/s | replicas | results | avg ms | p50 | p90 | p99 | max | differences | duplicates | "
         "cores: nodes, producer, broker, others |",
         "|" + "---|" * 11,
     ]

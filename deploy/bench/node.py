@@ -2,7 +2,7 @@
 
     .venv/bin/python deploy/bench/node.py [--query q7] [--format arrow] [--events 2000000] [--runs 5]
 
-The input (JSON, one event a record, or atoms of Arrow) is generated into a temporary embedded log first and is not
+The input (JSON, one event a record, or Arrow record batches) is generated into a temporary embedded log first and not
 measured. Each run is one node process with everything that it does in production: control topic, heartbeats, deltas,
 checkpoints, outputs. CPU seconds are those of the whole process after its imports. A further run under cProfile gives
 the share.

@@ -155,7 +155,7 @@ def summed(members: Sequence[TimedMember]) -> Any:
 
 
 def checked(alone: TimedMember, costs: Costs, seconds: float) -> dict[str, float]:
-    """The node that shares nothing: what its turns really took here, beside what the model says of the same turns."""
+    """The node that shares nothing: what its turns really took here, beside the model's cost of the same turns."""
     measured_us = sum(us for _, us in alone.turns)
     modelled_us = sum(costs.us(done) for done, _ in alone.turns)
     return {

@@ -58,9 +58,9 @@ STAGES: dict[str, tuple[str, ...]] = {
     "checkpoints": ("nodes/checkpoints/", "holon/tracks/snapshot"),
     "node (turns, ownership, deltas)": ("nodes/", "holon/"),
 }  # fmt: skip
-"""By path; the first that fits. The log is told apart by what is called in it."""
+"""By path; the first that fits. Calls within the log distinguish its stages."""
 PASSED_OVER = ("nodes/compiled", "holon/columnar/payloads", "deploy/")
-"""These work for whoever calls them."""
+"""These count for their caller."""
 
 
 def stage_of(stack: Stack) -> str:
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def measured(options: Any, defined: list[str], broker: int | None) -> list[dict[str, Any]]:
-    """Fill the topic, look at each query, and at what its stages cost at least."""
+    """Fill the topic, sample each query, and measure what its stages cost at least."""
     settings = load_settings(definitions=defined, environ={})
     with open_job_log(settings) as log:
         load(log, Stream(TOPIC, options.events, options.partitions, GeneratorConfig(seed=7)))

@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=300, help="simulated seeds for each mutant that needs them")
     parser.add_argument("--base-seed", type=int, default=1)
     parser.add_argument("--only", default="", help="mutants whose name contains this")
-    parser.add_argument("--list", action="store_true", help="name them, and say which do not apply any more")
+    parser.add_argument("--list", action="store_true", help="name them, and those that do not apply any more")
     parser.add_argument("--share", type=int, default=1, help="one of so many mutants, drawn by --seed")
     parser.add_argument("--seed", type=int, help="what draws the share; a new one unless given")
     arguments = parser.parse_args()

@@ -17,7 +17,7 @@ from deploy.mutants.model import Mutant
 
 COPIED = ("wcrdt", "holon", "transactional", "nodes", "nexmark", "examples", "docs", "tests")
 FIRST_SEEDS = 10
-# No plugin is found by itself, no assertion is rewritten: the first line that fails is all that is asked for.
+# No plugin is found by itself, no assertion is rewritten: the first line that fails is all that is needed.
 PYTEST = (
     "-x -q --no-header --tb=no --assert=plain -p no:cacheprovider -p pytest_timeout -p _hypothesis_pytestplugin "
     "--hypothesis-seed=0 --timeout=240"

@@ -14,10 +14,10 @@ class DoesNotApply(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """``old`` must stand exactly once in ``file``.
+    """``old`` must be exactly once in ``file``.
 
     Args: ``tests`` are pytest's names of files, classes or functions, as few and quick as find it. ``case``: the
-    simulated job that shows it, where no such test does ("" for a drawn one, None: the simulation is not asked).
+    simulated job that shows it, where no such test does ("" for a drawn one, None: the simulation is not run).
     """
 
     name: str
@@ -35,7 +35,6 @@ class Mutant:
         text = path.read_text()
         if text.count(self.old) != 1:
             raise DoesNotApply(
-                f"mutant {self.name!r}: its text stands {text.count(self.old)} times in {self.file}; bring it up "
-                f"to date"
+                f"mutant {self.name!r}: its text is {text.count(self.old)} times in {self.file}; bring it up to date"
             )
         return text.replace(self.old, self.new)

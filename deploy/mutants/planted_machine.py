@@ -146,9 +146,9 @@ MACHINE = (
         "        if True:\n            return new\n",
         tests=("tests/unit/nodes/machine/test_runner_results.py",),
     ),
-    # --- what is kept and what is asked for ---
+    # --- what is kept and what is requested ---
     Mutant(
-        "no full slot for whoever asks",
+        "no full slot for a node that requests it",
         "nodes/machine/workload.py",
         "            case f.SlotAsked(partition, by) if by != me:\n                self._slot_asked(partition)\n",
         "",
@@ -180,7 +180,7 @@ MACHINE = (
         ),
     ),
     Mutant(
-        "who is behind what is missing is asked for it as often as ever",
+        "a node that lacks the same is sent requests as often as ever",
         "nodes/machine/broadcast/gaps.py",
         "        gap.vain += not gap.moved(self._place(partition))\n",
         "",
@@ -241,7 +241,7 @@ MACHINE = (
         tests=(IDLE + "test_a_node_that_did_not_run_does_not_take_that_for_silence",),
     ),
     Mutant(
-        "a partition does not say that it is idle where that moves nothing",
+        "a partition does not report that it is idle where that moves nothing",
         "nodes/machine/idle_partitions.py",
         "        if slot.idle and watermark_ms == task.watermark_ms:\n",
         "        if watermark_ms == task.watermark_ms:\n",

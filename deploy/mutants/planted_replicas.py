@@ -51,7 +51,7 @@ REPLICAS = (
         case="",
     ),
     Mutant(
-        "a standby's own work stands for all that is missing",
+        "a standby's own work counts for all that is missing",
         "nodes/machine/broadcast/slot_recovery.py",
         "                self.work.replicas.heal(runner)\n            return False\n",
         "                self.work.replicas.heal(runner)\n                return True\n            return False\n",

@@ -109,7 +109,7 @@ STATE = (
         tests=(SLOTS + "test_a_delta_that_missed_a_punctuation_is_void",),
     ),
     Mutant(
-        "a punctuation counts wherever it stands",
+        "a punctuation counts wherever it is",
         "wcrdt/replica/replica.py",
         "if punctuation.after != slot.record.position or punctuation.watermark_ms < slot.record.watermark_ms:",
         "if punctuation.watermark_ms < slot.record.watermark_ms:",
@@ -224,14 +224,14 @@ STATE = (
     ),
     # --- identities ---
     Mutant(
-        "the reader hands repeats out",
+        "the reader hands duplicates out",
         "holon/outputs/deduplicator.py",
         "if seen <= self._last.get(key, NOTHING_SEEN):",
         "if False:",
         tests=(READER + "test_what_a_zombie_writes_between_the_new_owners_outputs_is_dropped",),
     ),
     Mutant(
-        "the reader takes the next result for a repeat of the last",
+        "the reader takes the next result for a duplicate of the last",
         "holon/outputs/deduplicator.py",
         "if seen <= self._last.get(key, NOTHING_SEEN):",
         "if (identity.position, identity.n - 1) <= self._last.get(key, NOTHING_SEEN):",
@@ -267,7 +267,7 @@ STATE = (
         tests=("tests/unit/holon/time/test_skew_guard.py::test_an_incarnation_keeps_what_its_start_has_recorded",),
     ),
     Mutant(
-        "a quiet topic is said to hold the frontier",
+        "a quiet topic is reported to hold the frontier",
         "nodes/streams/held_frontier.py",
         "if end_ms <= reached_ms), default=None)",
         "if end_ms > 0), default=None)",

@@ -28,7 +28,7 @@ TRANSACTIONS = (
         tests=("tests/integration/transactions/test_replay_logs.py",),
     ),
     Mutant(
-        "a promotion asks for its snapshot beside the life of the chain",
+        "a promotion requests its snapshot beside the life of the chain",
         "nodes/transactions/units/following.py",
         "            self._checkpoints.promoted(number - self._job.sequencers)\n",
         "            self._checkpoints.begins(number - self._job.sequencers, None)\n"
@@ -78,7 +78,7 @@ TRANSACTIONS = (
         tests=(CHAIN_LIFE,),
     ),
     Mutant(
-        "a snapshot is asked for while a checkpoint is being saved",
+        "a snapshot is requested while a checkpoint is being saved",
         "nodes/transactions/checkpoints/chain_life.py",
         "(SAVING, CheckpointEvent.DUE): (SAVING, Effect.NOTHING)",
         "(SAVING, CheckpointEvent.DUE): (WANTED, Effect.REQUEST)",
@@ -113,7 +113,7 @@ TRANSACTIONS = (
         tests=("tests/unit/nodes/transactions/checkpoints/test_state_check.py",),
     ),
     Mutant(
-        "a merged file does not say that it continues others",
+        "a merged file does not name the others that it continues",
         "nodes/transactions/checkpoints/chains.py",
         "since=last.ledger.done if made else seen[0][0].since",
         "since=None",
@@ -148,7 +148,7 @@ TRANSACTIONS = (
         tests=(CLAIMING + "test_one_that_stood_still_gives_up_what_others_have_claimed_meanwhile",),
     ),
     Mutant(
-        "a node that was said to have left while it stood still believes that it is a member",
+        "a node that was recorded as gone while it was stopped believes that it is a member",
         "nodes/machine/membership/member.py",
         "        self.joined, self.greeted_ms = self.node in self.ownership.members, None\n",
         "",
@@ -169,7 +169,7 @@ TRANSACTIONS = (
         tests=(SHARING + "test_balance_takes_nothing_from_a_suspect_that_may_not_be_taken_from_yet",),
     ),
     Mutant(
-        "long silences that have ended say nothing of the next one",
+        "long silences that have ended do not predict the next one",
         "nodes/machine/membership/failure_detector.py",
         "        if silence_ms > self.failure_timeout_ms:\n",
         "        if False:\n",
@@ -183,7 +183,7 @@ TRANSACTIONS = (
         tests=(PACE + "test_a_node_that_was_taken_from_and_lives_gets_nothing_until_it_was_heard_in_time_for_long",),
     ),
     Mutant(
-        "an observer that is late itself believes what it has heard late",
+        "an observer that is late itself believes what it has read late",
         "nodes/machine/membership/pace.py",
         "        for case in self._cases.values():\n            case.in_time_since_ms = now_ms\n",
         "",
@@ -213,14 +213,14 @@ TRANSACTIONS = (
         tests=(BACKLOG + "test_what_nodes_said_before_this_one_began_is_no_heartbeat",),
     ),
     Mutant(
-        "a request runs in whatever request partition it stands in",
+        "a request runs in whatever request partition it is in",
         "transactional/requests/requests.py",
         "        if place != self.sequencer:  # where it is not remembered\n",
         "        if place != self.sequencer and not self.sequencers:\n",
         tests=(IDS + "test_a_request_in_a_partition_that_is_not_its_ids_is_refused_whoever_reads_it",),
     ),
     Mutant(
-        "what an id says of when it was made is not looked at",
+        "the offset in an id is not checked",
         "transactional/requests/requests.py",
         "    made_at = since_of(wire.id)\n    return wire.since if made_at is None",
         "    made_at = since_of(wire.id)\n    return wire.since if made_at is None or wire.since is None",
@@ -334,7 +334,7 @@ TRANSACTIONS = (
         tests=(CRASHING + "test_a_verdict_behind_the_barrier_of_its_round_or_a_later_one_is_void",),
     ),
     Mutant(
-        "an incarnation says that it tries one epoch, and runs the next one without a word",
+        "an incarnation logs that it tries one epoch, and runs the next one without a record",
         "transactional/execution/crashing.py",
         "            self._until = coming.cut\n",
         "            self._until = epoch\n",

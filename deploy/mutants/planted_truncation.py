@@ -23,7 +23,7 @@ TRUNCATION = (
         tests=("tests/unit/nodes/streams/test_joining.py",),
     ),
     Mutant(
-        "a lost end is told to nobody",
+        "a lost end is reported to no node",
         "nodes/streams/truncation.py",
         "        if not self._told:\n",
         "        if False:\n",

@@ -75,7 +75,7 @@ class WindowedHandle(Generic[E, V]):
     def insert_many(self, elements: Any, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None = None) -> int:
         """Insert a column (or a tuple of columns) with a column of times; returns how many were too late.
 
-        ``rows`` names the row of the batch that each element comes from; needed only where the columns are not as long
+        ``rows`` names each element's row of the batch; it is needed only where the columns are not as long
         as the batch, because lateness is decided record by record.
         """
         return self._scope.insert_many(self.name, elements, ts_ms, rows)

@@ -15,12 +15,12 @@ from nodes.api import RunFailed, Settings, open_job_log
 
 LIMIT_S = 1800.0
 POLL_INTERVAL_S = 0.25
-"""Rarely, since each look costs the job manager CPU on the same cores; times come from Flink's own clock."""
+"""Rarely, since each poll costs the job manager CPU on the same cores; times come from Flink's own clock."""
 
 
 @dataclass(slots=True)
 class FlinkEngine:
-    """``events`` is the topic as the broker knows it; ``prefix`` stands before the topics of results."""
+    """``events`` is the topic as the broker knows it; ``prefix`` precedes the topics of results."""
 
     plan: ComparisonPlan
     settings: Settings

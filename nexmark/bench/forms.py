@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 ROWS = 20_000
 """As many are worked on at once."""
 Form = Callable[[bytes], bytes]
-"""Works on rows that stand in lines."""
+"""Works on rows, one a line."""
 
 _FLAT = rb'(?m:^)(\{(?:"\w++":(?:-?\d++|"[^"\\\n]*+"),)*?'
 """The beginning of an object whose values so far are whole numbers and texts without escapes."""

@@ -60,7 +60,7 @@ class HolonEngine:
         return measure, None if job.output is None else job.name
 
     def rows(self, query: str, topic: str) -> list[bytes]:
-        """Results of a run, without repeats."""
+        """Results of a run, without duplicates."""
         with open_columns(self.settings) as log:
             return once_rows(log, topic)
 

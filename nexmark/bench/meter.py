@@ -16,7 +16,7 @@ from nodes.api import private_bytes
 
 POLL_INTERVAL_S = 0.1
 MEMORY_POLLS = 5
-"""Memory is looked at every so many looks at CPU time."""
+"""Memory is sampled every so many samples of CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Measure:
 class EngineMeter:
     """Between ``begin`` and ``end``. ``engine`` gives the ids of the engine's processes.
 
-    They are looked at beside the run, in a thread; when the engine began to work and was done, the caller says.
+    They are sampled beside the run, in a thread; the caller knows when the engine began to work and was done.
     """
 
     engine: Callable[[], Sequence[int]]
@@ -48,7 +48,7 @@ class EngineMeter:
     _watch: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Look from now on; the engine begins to work now or later."""
+        """Sample from now on; the engine begins to work now or later."""
         self._cpu = {pid: cpu_s(pid) or 0.0 for pid in self.engine()}
         self._busy_s, self._ours_s = busy_s(), ours_s()
         self._note()
@@ -59,7 +59,7 @@ class EngineMeter:
         """The engine is done. It worked between these times (of ``time.time``), or since ``begin``."""
         self.stop()
         self._note()
-        self._sample()  # a run that is shorter than the pause between two looks has begun to work since the first
+        self._sample()  # a run that is shorter than the pause between two samples has begun to work since the first
         times, used = zip(*self._used, strict=True)
         first, last = times[0] if began_s is None else began_s, times[-1] if ended_s is None else ended_s
         cpu = float(np.interp(last, times, used) - np.interp(first, times, used))
@@ -70,7 +70,7 @@ class EngineMeter:
         return Measure(seconds, cpu, max(self._peaks.values(), default=0) / 1e6, self._peak_all / 1e6, others * seconds)
 
     def stop(self) -> None:
-        """Look no more; safe to call twice."""
+        """Sample no more; safe to call twice."""
         self._over.set()
         if self._watch is not None:
             self._watch.join()

@@ -23,7 +23,7 @@ POLL_INTERVAL_S = 0.25
 
 @dataclass(slots=True)
 class PythonEngine:
-    """``events`` is the topic as the broker knows it; ``folder`` is for what the processes say; ``workers`` as cores.
+    """``events`` is the topic as the broker knows it; ``folder`` is for the output of processes; ``workers`` as cores.
 
     A process prints ``began TIME`` when its work begins, ``row JSON`` for each result, ``ended TIME``, and then waits
     for the end of its input, so that its CPU time can be read.
@@ -72,7 +72,7 @@ class PythonEngine:
 
 
 def by_worker(line: list[str], workers: int) -> list[list[str]]:
-    """The commands of a cluster of processes, each told its number and the addresses of all."""
+    """The commands of a cluster of processes, each with its number and the addresses of all."""
     addresses = ",".join(f"127.0.0.1:{free_port()}" for _ in range(workers))
     return [[*line, "--process", str(worker), "--addresses", addresses] for worker in range(workers)]
 
@@ -88,7 +88,7 @@ def processes_run(
 ) -> tuple[Measure, list[bytes]]:
     """Run the processes of a peer to their end: what they cost, and the rows that they printed.
 
-    Raises ``RunFailed`` if one stops without having said that it is done.
+    Raises ``RunFailed`` if one stops without having printed that it is done.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{number}-{worker}.out" for worker in range(len(commands))]
@@ -136,7 +136,7 @@ class _Process:
             self._process.wait()
 
     def ended(self) -> bool:
-        """Whether it has said so. Raises ``RunFailed`` if it is gone without."""
+        """Whether it has printed that. Raises ``RunFailed`` if it is gone without."""
         gone = self._process.poll() is not None
         text = self._path.read_text(encoding="utf-8", errors="replace")
         if "\nended " in f"\n{text}" and text.endswith("\n"):
@@ -148,7 +148,7 @@ class _Process:
 
 
 def _all_ended(processes: Sequence[_Process]) -> bool:
-    """Each is asked, since one that waits for another that is gone never ends."""
+    """Each is checked, since one that waits for another that is gone never ends."""
     ended = [process.ended() for process in processes]
     return all(ended)
 

@@ -19,7 +19,7 @@ def write_report(result: BenchResult, folder: Path) -> list[Path]:
 def markdown(result: BenchResult) -> str:
     """Table, ratios, and what has to be known to repeat it."""
     busy = "" if result.quiet else f" **The machine was too busy to measure** (others above {BUSY_CORES} cores)."
-    atoms = " in atoms of Arrow" if result.format == "arrow" else ""
+    atoms = " in Arrow record batches" if result.format == "arrow" else ""
     agreed = {None: "were not compared", True: "agree", False: "DIFFER"}[result.agree]
     lines = [
         f"{result.events:,} events{atoms}, {result.partitions} partitions, {result.pairs} runs each in turn, cores "

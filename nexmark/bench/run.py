@@ -44,7 +44,7 @@ def compare_engines(
 ) -> BenchResult:
     """Run the plan on the settings' Kafka, whose prefix no one else uses; ``folder`` is for what the engines write.
 
-    ``broker_pid``: of a broker on this machine, if it is known, so that it can be told what its compiler does.
+    ``broker_pid``: of a broker on this machine, if it is known, so that its compiler's CPU time can be measured.
     """
     begun_s = time.monotonic()
     cores = pin(plan.cores)

@@ -1,7 +1,7 @@
 """Broker traffic before anything is measured: its virtual machine compiles what it does, and takes cores for that.
 
-The same for all engines and of none: two processes read the filled topic again and again. One asks for the sizes of
-Kafka's Java clients, one for Holon's. Small batches go to a topic beside it and are read there.
+The same for all engines and of none: two processes read the filled topic again and again. One requests the sizes of
+Kafka's Java clients, one Holon's. Small batches go to a topic beside it and are read there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def warm_broker(address: LogAddress, partitions: int, seconds: float, broker_pid
         log.create_topic(SCRATCH, partitions)
     context = multiprocessing.get_context("spawn")
     read = context.Array("d", len(READERS))
-    # Java's and ours: whatever the settings say beside it holds for both.
+    # Java's and ours: all other settings hold for both.
     addresses = [dataclasses.replace(address, kafka={**address.kafka, **more}) for more in READERS]
     processes = [
         context.Process(target=_read, args=(one, seconds, number, read), daemon=True)

@@ -82,7 +82,7 @@ def chosen(cases: list[ComparedJob], names: Sequence[str] | None) -> list[Compar
 
 
 def records(case: ComparedJob, data: Path | None, count: int | None, seed: int) -> Iterator[bytes]:
-    """The lines of a file that are not empty, or as many records as asked for of the case's own generator.
+    """The lines of a file that are not empty, or as many records as requested of the case's own generator.
 
     Raises ``RunFailed`` where the file cannot be read, and ``SettingsError`` where there is no way to get records.
     """

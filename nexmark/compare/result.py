@@ -40,7 +40,7 @@ class PairRatio(msgspec.Struct):
 
 
 class JobRow(msgspec.Struct):
-    """One job. ``agree`` is None where only one engine ran; ``missing`` says why an engine did not."""
+    """One job. ``agree`` is None where only one engine ran; ``missing`` is the reason why an engine did not."""
 
     job: str
     events: int

@@ -36,7 +36,7 @@ CHUNK = 20_000
 """Records that are appended at once to a partition, at most."""
 CODECS = ("none", "lz4", "gzip", "snappy", "zstd")
 Step = Callable[[str], None]
-"""Is told what is being done now."""
+"""Gets what is being done now."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

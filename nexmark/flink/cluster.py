@@ -36,7 +36,7 @@ class FlinkCluster:
     """Use it as a context manager. ``more`` are settings beside the peer's file, which outrank it.
 
     Args: ``folder`` holds configuration, logs and checkpoints; ``cores`` slots in all task managers together;
-    ``collector`` of Java's garbage in task managers: G1 is what Flink's own scripts say.
+    ``collector`` of Java's garbage in task managers: G1 is that of Flink's own scripts.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ def flink_home(cache: Path | None = None) -> FlinkHome:
     """Find the jars, or fetch them (330 MB, a minute or two). Safe to call at once.
 
     Raises ``MissingDependency`` without Java, pip, jgo or the source tree, ``Unreachable`` where they cannot be
-    fetched or are not those that the peer's folder asks for.
+    fetched or are not those that the peer's folder names.
     """
     if not PEER.is_dir():
         raise MissingDependency(f"the Flink peer is a part of the source tree ({PEER}), which is not here")

@@ -21,7 +21,7 @@ ENDED = ("FINISHED", "FAILED", "CANCELED")
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """Where a job stands; times are those of Flink's clock, in ms. ``began_ms``: all of its tasks were running."""
+    """The state of a job; times are those of Flink's clock, in ms. ``began_ms``: all of its tasks were running."""
 
     state: str
     began_ms: int
@@ -75,7 +75,7 @@ class JobManager:
         return "\n".join(str(entry.get("stacktrace", ""))[:2000] for entry in entries[:1]) or "no reason given"
 
     def cancel(self, job: str) -> None:
-        """Ask it to end, and wait until it has."""
+        """Request its end, and wait until it has ended."""
         request(f"{self.url}/jobs/{job}?mode=cancel", method="PATCH")
         deadline = time.monotonic() + TIMEOUT_S
         while self.state(job) not in ENDED:

@@ -38,7 +38,7 @@ BootstrapOption = Annotated[
 RateOption = Annotated[int, typer.Option("--rate", help="Events a second.")]
 SecondsOption = Annotated[float, typer.Option("--seconds", help="How long is measured.")]
 NodesOption = Annotated[int, typer.Option("--nodes", help="Node processes.")]
-ReplicasOption = Annotated[int, typer.Option("--replicas", help="Copies in all; more than 1: hot standbys.")]
+ReplicasOption = Annotated[int, typer.Option("--replicas", help="Replicas in all; more than 1: hot standbys.")]
 WindowOption = Annotated[int, typer.Option("--window", metavar="MS", help="Size of the windows in ms.")]
 PartitionsOption = Annotated[int, typer.Option("--partitions", help="Partitions of the input topic.")]
 WarmupOption = Annotated[float, typer.Option("--warmup", help="Seconds before what is measured.")]

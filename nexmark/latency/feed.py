@@ -1,6 +1,6 @@
 """The producer of a measurement, a process of its own: Nexmark events at a steady rate, event time = wall time.
 
-It says ``ready``, waits for a line on its standard input, produces, and prints a line of JSON about it.
+It prints ``ready``, waits for a line on its standard input, produces, and prints a line of JSON about it.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class FlinkMeasured(NamedTuple):
 
 
 class At(NamedTuple):
-    """Which window a result is of, as Holon's identities say it."""
+    """The window of a result, as in Holon's identities."""
 
     position: int
 
@@ -75,7 +75,7 @@ class TaskManagers:
         return [Worker(process) for process in self.cluster.task_managers if process.poll() is None]
 
     def kill(self, number: int) -> bool:
-        """``kill -9``; nobody tells the job manager. False if nobody works."""
+        """``kill -9``, without notice to the job manager. False if none works."""
         living = [
             number
             for number, process in enumerate(self.cluster.task_managers)
@@ -148,7 +148,7 @@ def measure_flink(
 
 
 def _results(log: Log, topic: str, columns: Sequence[InputColumns], plan: LatencyPlan) -> tuple[list[FlinkResult], int]:
-    """Results without repeats, and how many there were; waits for those that are due, but not for ever."""
+    """Results without duplicates, and how many there were; waits for those that are due, but not for ever."""
     wanted = closed_ends(plan, columns)
     deadline_s = time.monotonic() + QUIET_S
     while True:

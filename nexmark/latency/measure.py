@@ -1,4 +1,4 @@
-"""One measurement: a fleet, a producer at a steady rate, nodes that are killed, and what the log says of it."""
+"""One measurement: a fleet, a producer at a steady rate, nodes that are killed, and the results on the log."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Members(Protocol):
 
 @dataclass(slots=True)
 class MeasuredFleet:
-    """The time in which the fleet runs. It looks rarely, since it shares the machine with what is measured."""
+    """The time in which the fleet runs. It polls rarely, since it shares the machine with what is measured."""
 
     plan: LatencyPlan
     fleet: Members

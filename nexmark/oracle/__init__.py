@@ -57,7 +57,7 @@ def validate_spark(
     got_counts: RecordCounts | None = None,
     atoms: bool = False,
 ) -> OracleVerdict:
-    """As `nexmark.oracle.spark.validate_spark`; ask `nodes.spark.session.spark_problem` first whether it can run."""
+    """As `nexmark.oracle.spark.validate_spark`; `nodes.spark.session.spark_problem` returns whether it can run."""
     from nexmark.oracle.spark import validate_spark as validate
 
     return validate(

@@ -1,4 +1,4 @@
-"""Atoms of Arrow for both oracles: the events of a record as plain values, by code that the engine does not share.
+"""Arrow record batches for both oracles: the events of a record as plain values, by code that is not the engine's.
 
 A record is dead as a whole (one event) unless it is an Arrow stream of one batch in little-endian order. It has all
 columns that the query needs, of the right types. The events are a dense union ``event``, or a struct for each kind

@@ -1,4 +1,4 @@
-"""Rows of results, and their comparison as multisets, by a canonical text that tells 1, 1.0, true and "1" apart."""
+"""Rows of results, and their comparison as multisets, by a canonical text that distinguishes 1, 1.0, true and "1"."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def expected_plain(
 ) -> ExpectedResults:
     """Rows and counts of a query over everything in the topic now; raises ValueError for a query it does not know.
 
-    ``atoms``: the records are atoms of Arrow, else JSON.
+    ``atoms``: the records are Arrow record batches, else JSON.
     """
     if query not in QUERIES:
         raise ValueError(f"the plain oracle does not know {query!r}; it knows {', '.join(QUERIES)}")

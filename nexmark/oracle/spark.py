@@ -66,8 +66,8 @@ def validate_spark(
     """Compare the rows that a query gave with those that it must give on everything that is in the topic now.
 
     ``log`` is what `open_log` takes. ``got``: rows, or a file or folder with one JSON object a line. Counts that differ
-    from ``got_counts`` are differences too. ``atoms``: the records are atoms of Arrow, else JSON. Raises ValueError for
-    a query that it does not know.
+    from ``got_counts`` are differences too. ``atoms``: the records are Arrow record batches, else JSON. Raises
+    ValueError for a query that it does not know.
     """
     if query not in SPARK_QUERIES:
         raise ValueError(f"the Spark oracle does not know {query!r}; it knows {', '.join(SPARK_QUERIES)}")

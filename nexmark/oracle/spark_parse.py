@@ -1,6 +1,6 @@
 """Strict parsing of records for the Spark oracle; runs in Spark's Python workers.
 
-Spark's own `from_json` takes what RFC 8259 forbids and repairs what is broken, so it cannot say which records are dead.
+Spark's own `from_json` takes what RFC 8259 forbids and repairs what is broken, so it cannot judge if records are dead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SEPARATORS = {4: "-", 7: "-", 10: " ", 13: ":", 16: ":"}
 
 
 class Unusable(ValueError):
-    """A record that the query cannot use; the message says why."""
+    """A record that the query cannot use; the message gives the reason."""
 
 
 def parser(query: str, *, atoms: bool = False) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

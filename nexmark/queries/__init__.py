@@ -27,7 +27,7 @@ _PERSON: dict[str, type] = {"id": int, "name": str}
 class Query:
     """A query: what it computes, what it reads of a record, and which records it is about.
 
-    ``window_retention_ms``: how far its windows look back (``Job.window_retention_ms``).
+    ``window_retention_ms``: how far back its windows are read (``Job.window_retention_ms``).
     """
 
     title: str
@@ -70,7 +70,7 @@ def nexmark_job(
 ) -> Job:
     """The job of a query: from the topic ``nexmark`` to a topic of the query's name.
 
-    ``atoms``: not 0 where the records are atoms of Arrow instead of JSON.
+    ``atoms``: not 0 where the records are Arrow record batches instead of JSON.
     """
     spec = QUERIES[query]
     source = Source(

@@ -1,4 +1,4 @@
-"""Nexmark events out of atoms of Arrow: the columns that ``NexmarkColumns`` gives, read in place.
+"""Nexmark events out of Arrow record batches: the columns that ``NexmarkColumns`` gives, read in place.
 
 An atom has one column ``event``, a dense union of persons, auctions and bids; or, as older ones, ``event_type`` and a
 struct for each kind. An event is dead unless its kind is 0, 1 or 2, the struct of its kind is there, and the fields
@@ -29,14 +29,14 @@ _EVENT, _TYPE = "event", "event_type"
 
 
 class NexmarkAtoms:
-    """As ``columns``, but a record is an atom: ``nexmark.generator.arrow_columns`` says what is in it."""
+    """As ``columns``, but a record is an atom: ``nexmark.generator.arrow_columns`` defines what is in it."""
 
     compiled = True
 
     def __init__(self, columns: NexmarkColumns) -> None:
-        self.asked = columns.asked
+        self.requested = columns.requested
         self._described = columns.describe()
-        self._needed = [{**wanted, **TIME} for wanted in self.asked]
+        self._needed = [{**wanted, **TIME} for wanted in self.requested]
         self._plan = self._planned()
         self._reader = AtomReader(
             Layout({_EVENT: ((_EVENT,), "union"), **self._columns((_EVENT,))}, SUBJECTS),
@@ -47,7 +47,7 @@ class NexmarkAtoms:
         """Columns that a compiled loop writes, and what each kind has in them ("": zeros)."""
         plan = {"time_ms": [f"{subject}.dateTime" for subject in SUBJECTS]}
         for kind, subject in enumerate(SUBJECTS):
-            for name, of in self.asked[kind].items():
+            for name, of in self.requested[kind].items():
                 full = f"{subject}.{name}"
                 texts = _kind_of(name, of) == "text"
                 for out in [] if name in TIME else [f"{full}:starts", f"{full}:ends"] if texts else [full]:
@@ -114,7 +114,7 @@ class NexmarkAtoms:
         kinds = [_numbers(part[0]) for part in found.parts]
         columns = {"kind": kinds[0] if len(kinds) == 1 else np.concatenate(kinds), "time_ms": outs["time_ms"]}
         for kind, subject in enumerate(SUBJECTS):
-            for name in self._names(subject, self.asked[kind])[1:]:
+            for name in self._names(subject, self.requested[kind])[1:]:
                 if name in outs:
                     columns[name] = outs[name]
                 elif name.endswith(".dateTime"):
@@ -157,7 +157,7 @@ class NexmarkAtoms:
         fine = _usable([(name, found[name]) for name in self._names(subject, self._needed[kind])])
         good[rows] = True if fine is None else fine[at]
         columns["time_ms"][rows] = _numbers(found[f"{subject}.dateTime"])[at]
-        for name in self._names(subject, self.asked[kind])[1:]:
+        for name in self._names(subject, self.requested[kind])[1:]:
             column = found[name]
             if column.texts is not None:
                 columns[name] = _spread_texts(column.texts, rows, at, count)

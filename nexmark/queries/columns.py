@@ -1,7 +1,7 @@
 """Nexmark records of a topic as columns: kind, event time, and the fields that a query names.
 
 A record is dead unless ``parsing.py`` takes it and its times are valid. Where the process has compiled loops, they read
-what has a layout that they know; the rest, and everything else, is msgspec's. Both say the same of every record.
+what has a layout that they know; the rest, and everything else, is msgspec's. Both give the same for every record.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Column = NDArray[np.int64] | Texts | list[str]
 
 
 class NexmarkColumns:
-    """Columns ``kind`` (int8), ``time_ms`` (int64), and one for each field asked for: ``bid.price``, ``auction.id``...
+    """Columns ``kind`` (int8), ``time_ms`` (int64), and one for each requested field: ``bid.price``, ``auction.id``...
 
     Integers are int64, 0 where a row is of another kind; texts are sequences of str, "" there; ``auction.expires`` is
-    epoch ms. Only what is asked for is decoded.
+    epoch ms. Only what is requested is decoded.
 
     Args: ``bid``, ``auction``, ``person``: field name -> ``int`` or ``str``, on the wire names; ``dateTime`` is always
-    decoded, and is a column too where it is asked for.
+    decoded, and is a column too where it is requested.
     """
 
     compiled = True
@@ -48,15 +48,15 @@ class NexmarkColumns:
         auction: Mapping[str, type] | None = None,
         person: Mapping[str, type] | None = None,
     ) -> None:
-        self.asked = [wanted or {} for wanted in (person, auction, bid)]
-        self.fields = tuple({**wanted, **TIME} for wanted in self.asked)
+        self.requested = [wanted or {} for wanted in (person, auction, bid)]
+        self.fields = tuple({**wanted, **TIME} for wanted in self.requested)
         self._parser = Parser(self.fields)
         self._projector: Projector | None = None
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
-        asked = [f"{name}({', '.join(sorted(fields))})" for name, fields in zip(SUBJECTS, self.fields, strict=True)]
-        return f"nexmark json {' '.join(asked)}"
+        requested = [f"{name}({', '.join(sorted(fields))})" for name, fields in zip(SUBJECTS, self.fields, strict=True)]
+        return f"nexmark json {' '.join(requested)}"
 
     def projector(self, loops: Loops) -> Projector:
         """The reader of records by these loops."""
@@ -69,7 +69,7 @@ class NexmarkColumns:
         """The fields of records of this kind that the compiled loops read: path, column, what it becomes."""
         subject = SUBJECTS[kind]
         found: list[tuple[tuple[str, ...], str, Kind]] = [((subject, "dateTime"), "time_ms", "time")]
-        for name, of in self.asked[kind].items():
+        for name, of in self.requested[kind].items():
             becomes: Kind = "time" if name in TIMES else "int" if of is int else "text"
             found.append(((subject, name), f"{subject}.{name}", becomes))
         return found
@@ -89,12 +89,12 @@ class NexmarkColumns:
         """The columns of what msgspec has read."""
         subjects = parsed.subjects
         columns: dict[str, Column] = {"time_ms": parse_times_ms([subject.dateTime for subject in subjects])}
-        for kind, asked in enumerate(self.asked):
-            if not asked:
+        for kind, requested in enumerate(self.requested):
+            if not requested:
                 continue
             rows = np.flatnonzero(kinds == kind)
             mine = subjects if len(rows) == len(subjects) else [subjects[row] for row in rows.tolist()]
-            for name, of in asked.items():
+            for name, of in requested.items():
                 values = [getattr(subject, name) for subject in mine]
                 columns[f"{SUBJECTS[kind]}.{name}"] = _spread(name, of, values, rows, len(subjects))
         return columns

@@ -23,7 +23,7 @@ class Hot(ProcessingFunction[Any]):
     """Bids are counted once, in slices as long as the slide; a window adds up the five slices that it is made of.
 
     A bid whose slice has ended may still be in time for windows that have not. Such ``stragglers`` are counted for each
-    of these, so that a record counts in exactly the windows that take it. ``open`` says which windows have bids at all.
+    of these, so that a record counts in exactly the windows that take it. ``open``: which windows have bids at all.
     """
 
     slices = WCRDT(KeyCounts(), SLICES)

@@ -53,7 +53,7 @@ class Parser:
             return self.parse_each(payloads, range(len(payloads)))
 
     def _parse_fast(self, payloads: Sequence[bytes]) -> Parsed:
-        """The common case in a few C-speed loops; raises if any record needs a closer look."""
+        """The common case in a few C-speed loops; raises if any record needs a closer check."""
         payloads = list(payloads)
         if not all(map(bytes.isascii, payloads)):
             raise DeserializationError("skipped text is only checked to be UTF-8 one by one")
@@ -84,7 +84,7 @@ class Parser:
         return parsed
 
     def _parse_one(self, payload: bytes) -> tuple[int, Any]:
-        """Looks only at what the record's own kind needs: another kind's sub-object may hold anything."""
+        """Reads only what the record's own kind needs: another kind's sub-object may hold anything."""
         payload.decode("utf-8")
         outer = self._outer(payload)
         kind = msgspec.json.decode(outer.get("event_type", b"null"))

@@ -17,7 +17,7 @@ from nodes.api import Log, LogAddress, MissingDependency
 
 PACE_S = 0.01
 SPARK_FROM_EVENTS = 200_000
-"""From here on Spark's start (some seconds) is worth it where nobody asked for one way or the other."""
+"""From here on Spark's start (some seconds) is worth it where no option names the generator."""
 
 
 def stream_of(plan: RunPlan) -> Stream:
@@ -37,7 +37,7 @@ def atom_rows_of(format: RecordFormat) -> int:
 
 
 def uses_spark(plan: RunPlan, problem_of_spark: Callable[[], str | None], report: Callable[[str], None]) -> bool:
-    """Which generator a run takes; says why where Spark would have been the choice but is not there."""
+    """Which generator a run takes; reports why where Spark would have been the choice but is not there."""
     if plan.rate is not None or plan.dirty or plan.generator == "plain":
         return False
     if plan.generator == "auto" and plan.events < SPARK_FROM_EVENTS and plan.validator not in ("spark", "auto"):
@@ -52,7 +52,7 @@ def uses_spark(plan: RunPlan, problem_of_spark: Callable[[], str | None], report
 
 
 def fill(log: Log, address: LogAddress, plan: RunPlan, *, spark: bool, progress: Callable[[int], None]) -> None:
-    """Append all events before the run; ``progress`` is told how many records are there."""
+    """Append all events before the run; ``progress`` gets how many records are there."""
     stream = stream_of(plan)
     log.create_topic(stream.topic, stream.partitions)
     if spark:

@@ -74,7 +74,7 @@ class RunPlan:
 
 
 def check_query(query: str) -> None:
-    """Raises ``UnknownName`` with the nearest names, or says that a query of the benchmark is not there yet."""
+    """Raises ``UnknownName`` with the nearest names, or reports that a query of the benchmark is not there yet."""
     if query in NOT_YET:
         raise UnknownName("implementation of query", f"{query} (yet)", QUERIES)
     if query not in QUERIES:

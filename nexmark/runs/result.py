@@ -43,9 +43,9 @@ class NexmarkResult(msgspec.Struct):
 
 def as_text(result: NexmarkResult) -> str:
     """The result for people."""
-    proof = "not validated (ask with --validate)"
+    proof = "not validated (see --validate)"
     if result.validated is not None:
-        proof = f"{'exact' if result.validated else 'WRONG'}, says {result.validator}: {result.differences} differences"
+        proof = f"{'exact' if result.validated else 'WRONG'}, checked by {result.validator}: {result.differences} differences"
     identity = (
         f"{result.accepted:,} accepted + {result.filtered:,} filtered + {result.late:,} late + {result.dead:,} dead"
     )

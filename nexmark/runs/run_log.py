@@ -52,7 +52,7 @@ def _embedded(given: GivenOptions, settings: Settings) -> Iterator[Settings]:
 
 
 def _own_topics(settings: Settings, folder: Path) -> list[str]:
-    """A prefix that no other run has, and checkpoints of its own beside it unless the user says where they go."""
+    """A prefix that no other run has, and checkpoints of its own beside it unless a setting names them."""
     definitions = [f"log.prefix=nexmark-{secrets.token_hex(4)}."]
     if settings.checkpoints.url is None:
         definitions.append(f"checkpoints.url={folder / 'checkpoints'}")

@@ -15,7 +15,7 @@ from nodes.api import Log, LogAddress, MissingDependency
 
 
 def spark_asker() -> Callable[[], str | None]:
-    """Says what keeps Spark from running here; asks the machine once, and only if somebody wants to know."""
+    """Returns what keeps Spark from running here; checks the machine once, and only on demand."""
 
     @cache
     def problem() -> str | None:
@@ -29,7 +29,7 @@ def spark_asker() -> Callable[[], str | None]:
 def chosen_validator(
     wanted: Validator | None, problem_of_spark: Callable[[], str | None], report: Callable[[str], None]
 ) -> str | None:
-    """``spark`` or ``plain``. Raises ``MissingDependency`` where Spark was asked for by name and is not there."""
+    """``spark`` or ``plain``. Raises ``MissingDependency`` where Spark was requested by name and is not there."""
     if wanted is None or wanted == "plain":
         return wanted
     problem = problem_of_spark()

@@ -16,7 +16,7 @@ from nodes.api import Fleet, Log, Monitor, RunFailed, Settings, declare_end, ope
 
 @dataclass(slots=True)
 class Progress:
-    """Told to whoever shows the run: the phase, and how far it is."""
+    """For the live view: the phase, and how far it is."""
 
     phase: str = ""
     done: int = 0

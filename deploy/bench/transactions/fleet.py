@@ -1,6 +1,6 @@
 """A fleet of transactional nodes in virtual time: each has a core and a process of its own, and takes turns here.
 
-Two rules for this file: no clock, since a turn says itself what it has cost; and no node learns what it does not read.
+Two rules for this file: no clock, since a turn reports its own cost; and no node learns what it does not read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from transactional.epochs.messages import reply_message
 from transactional.requests.requests import WireRequest, partition_of, request_record
 
 IDLE_US = 20 * MS
-"""So often a node looks at the time where nothing comes."""
+"""So often a node reads the time where nothing comes."""
 RECORD_REQUESTS = 200
 
 
@@ -91,7 +91,7 @@ class VirtualFleet:
             what()
 
     def settle(self) -> None:
-        """Until all have joined and everything has its owner, who alone is told from then on what it reads."""
+        """Until all have joined and everything has its owner, which alone gets from then on what it reads."""
         self.run(self._is_owned)
         for number, member in enumerate(self.members):
             assert member.last is not None
@@ -110,12 +110,12 @@ class VirtualFleet:
     # --- nodes ------------------------------------------------------------------------------------------------------
 
     def _turn(self, number: int, *, idle: bool = False) -> None:
-        """A turn, if the node is free and something is there for it, or it has not looked for long."""
+        """A turn, if the node is free and something is there for it, or its last turn was long ago."""
         member = self.members[number]
         if member.free_us > self.now_us:
             if idle:
                 self.at(member.free_us, partial(self._turn, number, idle=True))
-            return  # it looks when it is free
+            return  # its turn comes when it is free
         if not idle and not member.has_changes:
             return
         turned = member.turn(self.now_us)

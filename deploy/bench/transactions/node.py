@@ -2,7 +2,7 @@
 
     python deploy/bench/transactions/node.py NUMBER NODES
 
-Started by ``transactions/fleet.py``, which tells it what has come to the log, and when, and gets what a turn has sent.
+Started by ``transactions/fleet.py``, which sends it what has come to the log, and when, and gets what a turn has sent.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class OutboxLog(MemoryLog):
 
 
 class SimulatedNode:
-    """A real driver on what it is told of the log."""
+    """A real driver on the records that it gets of the log."""
 
     def __init__(self, number: int, nodes: int) -> None:
         self.now_us = 0.0

@@ -6,7 +6,7 @@
 For each count, on a log of its own: so many transfers, then kill -9 of all nodes at once, then new ones. ``backlog``
 requests are sent while no node lives. The number of records that a node reads should depend on the interval of
 checkpoints, and not on how many transactions there ever were. Times are of this machine as it is, with what else runs
-on it; counts of records and seconds of CPU say more. Writes txn_restart.json and .md.
+on it; counts of records and seconds of CPU show more. Writes txn_restart.json and .md.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KINDS = ("control", "heartbeats", "epochs", "requests", "calls", "commits", "rep
 
 @dataclass(slots=True)
 class Nodes:
-    """Node processes, and what each says when it has replied for the first time."""
+    """Node processes, and what each reports when it has replied for the first time."""
 
     settings: Sequence[str]
     count: int
@@ -62,7 +62,7 @@ class Nodes:
             self.processes.append(subprocess.Popen(command))
 
     def report(self) -> list[dict[str, Any]]:
-        """Of those that have said something in this incarnation."""
+        """Of those that have reported in this incarnation."""
         found = [Path(self._report_path(number)) for number in range(self.count)]
         return [json.loads(path.read_text()) for path in found if path.exists()]
 
@@ -74,7 +74,7 @@ class Nodes:
         self.processes.clear()
 
     def _report_path(self, number: int) -> str:
-        return f"{self.folder}/said-{self.starts}-{number}.json"
+        return f"{self.folder}/report-{self.starts}-{number}.json"
 
 
 def main() -> None:

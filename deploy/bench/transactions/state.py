@@ -159,7 +159,7 @@ def spilling(keys: int, folder: str) -> dict[str, float]:
 
 
 def anonymous_mb(process: int | str = "self") -> float:
-    """Memory of a process that is not the system's cache of a file; its peak where the system does not tell."""
+    """Memory of a process that is not the system's cache of a file; its peak where the system does not report it."""
     try:
         text = Path(f"/proc/{process}/status").read_text(encoding="ascii")
         return int(text.split("RssAnon:")[1].split()[0]) / 1024

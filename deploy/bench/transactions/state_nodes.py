@@ -1,7 +1,7 @@
 """The effect of a checkpoint each second on transactions at a steady rate, where nodes hold many keys.
 
-The accounts are not asked for one by one, which would take longer than the measurement: nodes begin with checkpoints
-that hold them. Nor are all asked in the end, so the sum of all balances is what other tests look at.
+The accounts are not filled one by one, which would take longer than the measurement: nodes begin with checkpoints
+that hold them. Nor are all read in the end; other tests check the sum of all balances.
 """
 
 from __future__ import annotations

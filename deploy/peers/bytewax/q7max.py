@@ -1,6 +1,6 @@
 """The highest price and the number of bids of each window of 10 s, by Bytewax. One process of its cluster.
 
-Run by the environment of ``requirements.txt``, never by Holon's. Prints when its source was asked first, results, and
+Run by the environment of ``requirements.txt``, never by Holon's. Prints when its source was polled first, results, and
 the end.
 
 ``--style folded`` decodes and folds each batch of records in one loop, so that one value a batch and window goes

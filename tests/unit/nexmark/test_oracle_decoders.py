@@ -58,8 +58,8 @@ def by_engine(query: str, value: bytes) -> Reading | None:
         assert len(found.columns["kind"]) == 0
         return None
     kind = int(found.columns["kind"][0])
-    asked = {name: found.columns[f"{SUBJECTS[kind]}.{name}"][0] for name in columns.asked[kind]}
-    fields = {name: one if isinstance(one, str) else int(one) for name, one in asked.items()}
+    requested = {name: found.columns[f"{SUBJECTS[kind]}.{name}"][0] for name in columns.requested[kind]}
+    fields = {name: one if isinstance(one, str) else int(one) for name, one in requested.items()}
     return kind, int(found.columns["time_ms"][0]), fields
 
 
@@ -75,7 +75,7 @@ def _asked(query: str, reading: Reading | None) -> Reading | None:
     if reading is None:
         return None
     kind, time_ms, fields = reading
-    return kind, time_ms, {name: fields[name] for name in ENGINE[query].format.asked[kind]}
+    return kind, time_ms, {name: fields[name] for name in ENGINE[query].format.requested[kind]}
 
 
 @pytest.mark.parametrize("query", QUERIES)

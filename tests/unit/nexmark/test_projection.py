@@ -43,8 +43,8 @@ def loops() -> Iterator[None]:
 
 def fresh(query: str) -> NexmarkColumns:
     """One that has learned nothing yet."""
-    asked = PLAIN[query].asked
-    return NexmarkColumns(asked[2], asked[1], asked[0])
+    requested = PLAIN[query].requested
+    return NexmarkColumns(requested[2], requested[1], requested[0])
 
 
 def readings(columns: NexmarkColumns, payloads: Any) -> tuple[list[int], dict[str, list[Any]], list[tuple[int, str]]]:

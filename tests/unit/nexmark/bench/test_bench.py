@@ -183,7 +183,7 @@ def test_a_run_over_atoms_has_a_job_that_reads_them() -> None:
     assert isinstance(q7(run=2, atoms=1).source.format, NexmarkAtoms)
     assert not isinstance(q7(run=2).source.format, NexmarkAtoms)
     assert ComparisonPlan(engines=("holon",), queries=("q7max",), format="arrow").format == "arrow"
-    assert "events in atoms of Arrow" in markdown(result(format="arrow")) and "atoms" not in markdown(result())
+    assert "events in Arrow record batches" in markdown(result(format="arrow")) and "Arrow" not in markdown(result())
 
 
 def test_jars_that_are_not_those_that_were_asked_for_are_refused(tmp_path: Path) -> None:
