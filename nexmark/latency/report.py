@@ -137,7 +137,7 @@ def as_text(report: LatencyReport) -> str:
     lines = [
         f"{whose}{report.query} on {report.log}: {report.rate:,} events/s for {report.seconds:g} s, windows of "
         f"{report.window_ms} ms, {report.nodes} nodes, {report.replicas} replicas",
-        f"  {report.results:,} results, {verdict}, {report.repeats_dropped} repeats dropped",
+        f"  {report.results:,} results, {verdict}, {report.repeats_dropped} duplicates dropped",
         f"  latency: {spelled(report.latency_ms)}",
         f"  cores: nodes {load.nodes}, producer {load.feed}{broker}, others {load.others}",
     ]

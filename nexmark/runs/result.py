@@ -53,7 +53,7 @@ def as_text(result: NexmarkResult) -> str:
         f"{result.query}: {result.outputs:,} results from {result.events:,} events on {result.partitions} partitions, "
         f"{result.nodes} nodes, killed {result.killed or 'none'}",
         f"  in = {identity} {'(holds)' if result.conserved else '(DOES NOT HOLD)'}",
-        f"  {result.events_per_s:,.0f} events/s, {result.repeats_dropped} repeats dropped, "
+        f"  {result.events_per_s:,.0f} events/s, {result.repeats_dropped} duplicates dropped, "
         f"{result.peak_uss_mb:.0f} MB at most a node, {result.wall_s:.1f} s in all",
         f"  {proof}",
     ]

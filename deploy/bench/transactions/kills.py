@@ -22,7 +22,7 @@ from nexmark.pictures import write_files
 from transactional.workloads.catalogue import WORKLOADS
 
 RATE = 200
-HEAD = ("log", "workload", "transactions", "invariants", "aborted by rule", "run again", "repeats dropped",
+HEAD = ("log", "workload", "transactions", "invariants", "aborted by rule", "run again", "duplicates dropped",
         "silence, ms", "p50, ms", "p99, ms", "load before")  # fmt: skip
 
 
