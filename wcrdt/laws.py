@@ -171,7 +171,7 @@ def check_one(bottom: AnyLattice, state: AnyLattice) -> None:
     _demand(not twin.merge(bottom.bottom()) and encode(twin) == data, "bottom is the unit of merge", state, twin)
     risen = bottom.bottom()
     _demand(
-        risen.merge(state) == (encode(bottom.bottom()) != data), "merge into bottom returns the truth", state, risen
+        risen.merge(state) == (encode(bottom.bottom()) != data), "merge returns whether bottom changed", state, risen
     )
     _demand(encode(risen) == data, "merge into bottom gives the value", state, risen)
     _demand(bottom.bottom().leq(state), "bottom is below everything", state)

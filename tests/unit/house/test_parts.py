@@ -52,7 +52,7 @@ def test_seed_draws_a_share_of_the_mutants_and_the_night_plants_all() -> None:
 
 def test_mutant_that_no_longer_applies_says_so() -> None:
     gone = Mutant("gone", "holon/tracks/task.py", "no such text", "")
-    with pytest.raises(DoesNotApply, match="'gone': its text stands 0 times"):
+    with pytest.raises(DoesNotApply, match="'gone': its text is 0 times"):
         gone.applied()
     with pytest.raises(DoesNotApply, match="there is no"):
         Mutant("lost", "holon/nowhere.py", "a", "b").applied()

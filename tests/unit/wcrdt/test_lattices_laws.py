@@ -244,7 +244,7 @@ EDITS = st.tuples(st.sampled_from(["add", "remove"]), st.integers(0, 1))
 BROKEN: list[tuple[Callable[[], Lattice], st.SearchStrategy, str]] = [
     (AddsInMerge, st.integers(0, 3), ""),
     (AlwaysChanged, st.integers(0, 3), "idempotent|whether something changed"),
-    (NeverChanged, SMALL, "tells"),
+    (NeverChanged, SMALL, "returns whether"),
     (LastWriter, SMALL, ""),
     (ForgetsActors, st.integers(0, 3), ""),
     (DeltaIsTheElement, st.integers(0, 3), "delta"),
