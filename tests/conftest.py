@@ -30,8 +30,8 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     # Containers often set it. Hundreds of processes that tests start would then compile the same modules again.
     sys.dont_write_bytecode = False
 
-# JVMs live for seconds here, and the second compiler costs more than it saves. Without it two tests with Spark take 43 s
-# of CPU instead of 63, and a broker with two runs of 50,000 events 5 s instead of 8.
+# JVMs live for seconds here, and the second compiler costs more than it saves. Without it two tests with Spark take
+# 43 s of CPU instead of 63, and a broker with two runs of 50,000 events 5 s instead of 8.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
 
