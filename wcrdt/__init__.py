@@ -3,6 +3,7 @@
 from wcrdt.codec import DecodeError, canonical_bytes, decode, encode
 from wcrdt.lattice import Lattice
 from wcrdt.lattices.booleans import BoolAnd, BoolOr
+from wcrdt.lattices.counted import Bag, Distribution, Quantiles
 from wcrdt.lattices.counters import GCounter, PNCounter
 from wcrdt.lattices.documents.types import YArray, YMap, YText
 from wcrdt.lattices.exact_sums.moments import Line, LinearRegression, Variance
@@ -22,11 +23,13 @@ from wcrdt.windows.assigners import Assigner, Sliding, Tumbling, Window
 __all__ = [
     "Assigner",
     "Average",
+    "Bag",
     "BoolAnd",
     "BoolOr",
     "ColumnsOf",
     "CountDistinct",
     "DecodeError",
+    "Distribution",
     "GCounter",
     "GSet",
     "Histogram",
@@ -42,6 +45,7 @@ __all__ = [
     "ORSet",
     "PNCounter",
     "PairOf",
+    "Quantiles",
     "RecordOf",
     "Sliding",
     "Sum",

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import wcrdt
 from wcrdt import (
     Average,
+    Bag,
     BoolAnd,
     BoolOr,
     CountDistinct,
@@ -24,6 +25,7 @@ from wcrdt import (
     ORSet,
     PairOf,
     PNCounter,
+    Quantiles,
     RecordOf,
     Sum,
     ThetaSketch,
@@ -124,6 +126,11 @@ CASES = {
     "topk of int items": (TopK(3), st.tuples(SMALL, SMALL)),
     "topk of pairs": (TopK(2, distinct=False), KEYED),
     "topk of int pairs": (TopK(3, distinct=False), st.tuples(SMALL, SMALL)),
+    "bag": (Bag(), st.one_of(INTS, st.text(max_size=2), st.none(), st.tuples(SMALL, st.binary(max_size=1)))),
+    "bag of ints": (Bag(), SMALL),
+    "quantiles": (Quantiles(), NUMBERS),
+    "quantiles of floats": (Quantiles(0.1), st.floats(allow_nan=False, allow_infinity=False)),
+    "map of quantiles": (MapOf(Quantiles(0.3)), st.tuples(SMALL, st.floats(-1e3, 1e3))),
     "histogram": (Histogram([-1, 0, 2]), NUMBERS),
     "histogram of floats": (Histogram([-0.5, 0.0, 1e300]), st.floats(allow_nan=False)),
     "histogram of mixed bounds": (Histogram([0, 0.5, Decimal("0.7")]), NUMBERS),

@@ -82,17 +82,21 @@ class Histogram(Tallies[Bound, tuple[int, ...]]):
         ``q`` is in [0, 1], and 0 asks for the first element. None while empty, or where the element is above the last
         bound. A float is taken as it is written: 0.9 is nine tenths.
         """
-        share = Fraction(repr(q)) if isinstance(q, float) else Fraction(q)
-        if not 0 <= share <= 1:
-            raise ValueError(f"a quantile is between 0 and 1, not {q}")
         counts = self.totals()
-        rank = max(1, -(-share * sum(counts) // 1))
-        reached = 0
+        rank, reached = rank_of(q, sum(counts)), 0
         for bound, count in zip(self._bounds, counts, strict=False):
             reached += count
             if reached >= rank:
                 return bound
         return None
+
+
+def rank_of(q: Bound | Fraction, count: int) -> int:
+    """The rank ``ceil(q * count)``, at least 1, of a quantile; ``ValueError`` where ``q`` is not in [0, 1]."""
+    share = Fraction(repr(q)) if isinstance(q, float) else Fraction(q)
+    if not 0 <= share <= 1:
+        raise ValueError(f"a quantile is between 0 and 1, not {q}")
+    return max(1, -(-share * count // 1))
 
 
 def _number(x: Any) -> Bound:
