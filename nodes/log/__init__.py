@@ -59,8 +59,8 @@ def open_log(
 ) -> Log:
     """Open ``embedded:/path`` (or just a path), ``kafka:HOST:PORT[,HOST:PORT...]``, or ``memory:`` (a new, empty log).
 
-    The fsync settings are the embedded log's; ``kafka`` are librdkafka properties, secrets included. ``prefix`` stands
-    before the topics' names on the brokers, ``timeout_s`` is how long they may not answer. ``ValueError`` for another
+    The fsync settings are the embedded log's; ``kafka`` are librdkafka properties, secrets included. ``prefix``
+    precedes the topics' names on the brokers, ``timeout_s`` is how long they may not answer. ``ValueError`` for another
     scheme.
     """
     if isinstance(address, LogAddress):

@@ -1,6 +1,6 @@
-"""Memory that is used again: large buffers are lent, and come back when the last array over them has gone.
+"""A pool of large buffers: a buffer returns to the pool when the last array over it has gone.
 
-Memory that the system has given once need not be zeroed and mapped again.
+A pooled buffer need not be zeroed and mapped again by the system.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class BufferPool:
 
     @property
     def held(self) -> int:
-        """How many there are, lent or kept."""
+        """Number of buffers, in use or in the pool."""
         return len(self._lent) + len(self._spare)
 
     def lend(self) -> Buffer:
-        """One; what stands in it is whatever stood there."""
+        """A buffer from the pool, not zeroed: it may hold bytes of its last use."""
         with self._lock:
             memory = self._spare.pop() if self._spare else np.empty(self._size_bytes, np.uint8).data
         # All views of this array keep it, and not only what is beneath it, because that is no array.

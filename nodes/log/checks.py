@@ -75,7 +75,7 @@ def check_records(records: Sequence[Record], max_record_bytes: int, where: str) 
 
 
 def are_small(values: Sequence[bytes], max_record_bytes: int) -> bool:
-    """Whether these few, without headers and keys, are such that ``check_batch`` would have nothing to say."""
+    """Whether ``check_batch`` would certainly accept these few values, without headers and keys."""
     return (
         isinstance(values, list)
         and len(values) <= _FEW

@@ -47,8 +47,8 @@ class FetchedRecords:
     ``offsets`` ascend but may have gaps (control records, compaction, retention); go on at ``next_offset``, which is
     at least the last offset + 1 even when the chunk is empty. ``timestamps_ms`` are the log's own append times.
     ``headers`` is one opaque byte string a record (empty: none); ``keys`` is None where no record has a key. ``bare``:
-    no record has a header, known without a look at each. A null value is empty; ``parts``: which ones are null, with
-    keys and headers by name, where ``use_record_parts`` asks for them; None: it does not, or no record has any.
+    no record has a header, known without a check of each. A null value is empty; ``parts``: which ones are null, with
+    keys and headers by name, if ``use_record_parts`` has requested them; None: it has not, or no record has any.
     """
 
     offsets: NDArray[np.int64]
@@ -89,7 +89,7 @@ MAX_RECORD_BYTES = 16 << 20
 
 
 class LogError(Exception):
-    """Any failure of the log; the message says what, where (topic, partition, offset) and what to do."""
+    """Any failure of the log; the message names the failure, topic, partition and offset, and the remedy."""
 
 
 class UnknownTopic(LogError):
@@ -136,7 +136,7 @@ class LogInterrupted(LogUnavailable):
 
 
 class Log(ABC):
-    """A set of topics. Instances belong to one thread unless the implementation says otherwise; close them."""
+    """A set of topics. Instances belong to one thread unless the implementation allows more; close them."""
 
     topics_can_change: bool = False
     """Others may delete topics or add partitions at any time; ``topics`` may then be called from any thread."""
@@ -201,8 +201,8 @@ class Log(ABC):
     def prefer_latency(self, *, build: bool = False) -> None:  # noqa: B027  # nothing to do where each send is cheap
         """From now on little is sent, and often: the least work for each request counts, not for each byte.
 
-        The same records; to be called before anything is sent. It is for who lives long: what it needs is loaded, and
-        compiled on this machine's first use where ``build``.
+        The same records; to be called before anything is sent. It is for long-running processes: the compiled loops
+        are loaded, and with ``build`` compiled on this machine's first use.
         """
 
     def tolerate_loss(  # noqa: B027  # nothing to do where a writer has no place
@@ -210,8 +210,8 @@ class Log(ABC):
     ) -> None:
         """Records of these topics may be lost, repeated or reordered: where that helps, a writer begins anew there.
 
-        A failure to ``send`` to them concerns nothing else, and is not told. They are not written at all while other
-        writes, or those to ``essential`` topics, wait in vain for an answer: heartbeats are to say that a node works.
+        A failure to ``send`` to them concerns nothing else, and is not reported. They are not written at all while
+        other writes, or those to ``essential`` topics, time out: a heartbeat has to prove that the node works.
         """
 
     def poll_acks(self, *, wait: bool = False) -> None:  # noqa: B027  # nothing to do where ``send`` waits
@@ -242,7 +242,7 @@ class Log(ABC):
     def use_columns(self, without_headers: str | None = None) -> bool:
         """Give values as ``BinaryColumn`` from now on, where this log can: the same records, no object for each.
 
-        ``without_headers``: a topic whose headers nobody asks for; they are empty from now on.
+        ``without_headers``: a topic whose headers nobody reads; they are empty from now on.
         """
         return False
 

@@ -84,7 +84,7 @@ class MemoryLog(Log):
         self._topics: dict[str, list[_Records]] = {}
         self._retention_ms: dict[str, int | None] = {}
         self._closed = False
-        self._asked: dict[str, Collection[str]] = {}
+        self._requested_headers: dict[str, Collection[str]] = {}
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._check()
@@ -132,7 +132,7 @@ class MemoryLog(Log):
         return done
 
     def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
-        self._asked[topic] = headers
+        self._requested_headers[topic] = headers
 
     def max_record_bytes(self, topic: str) -> int:
         return self._max_record_bytes
@@ -153,6 +153,7 @@ class MemoryLog(Log):
                 break
         keys = records.keys[first:last]
         next_offset = records.start + last
+        names = self._requested_headers.get(topic)
         return FetchedRecords(
             offsets=np.arange(offset, next_offset, dtype=np.int64),
             timestamps_ms=np.array(records.timestamps_ms[first:last], np.int64),
@@ -160,7 +161,7 @@ class MemoryLog(Log):
             headers=records.headers[first:last],
             keys=keys if any(key is not None for key in keys) else None,
             next_offset=next_offset,
-            parts=records.parts(first, last, self._asked[topic]) if topic in self._asked else None,
+            parts=None if names is None else records.parts(first, last, names),
         )
 
     def start_offset(self, topic: str, partition: int) -> int:

@@ -3,7 +3,7 @@
 From "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009), with eight lanes; the
 last sixteen bytes are left to zlib. Processors without that instruction leave all of it to zlib.
 """
-# Numba compiles what stands here; its scalars are plain numbers to a type checker.
+# Numba compiles this file; a type checker takes its scalars for plain numbers.
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations

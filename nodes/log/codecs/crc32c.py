@@ -4,7 +4,7 @@ where it has one, else by a table.
 One instruction waits for the one before; three at once over neighbouring pieces of ``SLICE_BYTES`` do not. The sums of
 the pieces are put together by tables of what so many zeros do to a sum (``crc32c_tables.py``).
 """
-# Numba compiles what stands here; its scalars are plain numbers to a type checker.
+# Numba compiles this file; a type checker takes its scalars for plain numbers.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportPossiblyUnboundVariable=false
 
 from __future__ import annotations

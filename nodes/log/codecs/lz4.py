@@ -1,9 +1,9 @@
-"""LZ4 as a compiled loop: the frames that Kafka's batches carry, of blocks that stand alone.
+"""LZ4 as a compiled loop: the frames that Kafka's batches carry, of independent blocks.
 
-Format: LZ4 frame 1.6.1 and block description (github.com/lz4/lz4/doc). Blocks have 64 KB, so that places fit into two
-bytes and what is looked for stays in the processor's first cache; no checksums, as the batch has its own.
+Format: LZ4 frame 1.6.1 and block description (github.com/lz4/lz4/doc). Blocks have 64 KB, so that positions fit into
+two bytes and the match table stays in the processor's first cache; no checksums, as the batch has its own.
 """
-# Numba compiles what stands here; its scalars are plain numbers to a type checker.
+# Numba compiles this file; a type checker takes its scalars for plain numbers.
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holon.columnar.vectors import (
 )
 from nodes.log.codecs.lz4_layout import BLOCK_BYTES, TABLE_BYTES, TABLE_SHIFT
 
-_HEAD = np.uint64(0x824060184D2204)  # magic, version 1 with blocks that stand alone, 64 KB, sum of these
+_HEAD = np.uint64(0x824060184D2204)  # magic, version 1 with independent blocks, 64 KB, sum of these
 _HEAD_BYTES = 7
 _RAW = np.uint64(0x80000000)
 _FIVE_BYTES = np.uint64(889_523_592_379)  # a prime, as in the reference implementation

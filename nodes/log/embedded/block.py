@@ -6,7 +6,7 @@ Blocks rather than single records: one allocation, one checksum and one decoder 
 Layout (big-endian): magic ``HLB1`` | flags u32 | records u32 | body bytes u32 | first offset i64 | log timestamp i64,
 ms | crc32 u32 | body. The body is MessagePack ``[values, headers or nil, keys or nil]``, or with a
 fourth element where a value is nil or a record has headers with names: these, a map or nil for each. The checksum
-covers header and body. A block says all about itself, so that it is found in a file whose tree is lost.
+covers header and body. A block is self-describing, so that it is found in a file whose tree is lost.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Head(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset after this entry; an anchor stands in the place of the last deleted record."""
+        """The offset after this entry; an anchor has the offset of the last deleted record."""
         return self.first + (1 if self.anchor else self.records)
 
 
@@ -132,7 +132,7 @@ def anchor(last_offset: int, timestamp_ms: int) -> bytes:
 
 
 def read_head(data: bytes | memoryview) -> Head:
-    """The front of a block, without a look at the checksum."""
+    """The head of a block; its checksum is not verified."""
     if len(data) <= HEADER_BYTES:
         raise BadBlock(f"a block of {len(data)} bytes is shorter than its header")
     magic, flags, count, _, first, timestamp_ms = _FIELDS.unpack_from(data)
@@ -171,7 +171,7 @@ def decode(data: memoryview) -> Block:
 
 
 def stored_bytes(data: memoryview) -> int:
-    """How long a block says that it is."""
+    """Length of a block by its own header."""
     return HEADER_BYTES + _FIELDS.unpack_from(data)[3]
 
 

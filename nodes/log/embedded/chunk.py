@@ -21,11 +21,11 @@ def empty_chunk(offset: int) -> FetchedRecords:
 
 
 def make_chunk(
-    blocks: Sequence[Block], offset: int, max_records: int, max_bytes: int, asked: Collection[str] | None = None
+    blocks: Sequence[Block], offset: int, max_records: int, max_bytes: int, header_names: Collection[str] | None = None
 ) -> FetchedRecords:
     """The records from ``offset`` on, within the limits but at least one. Blocks follow each other without a gap.
 
-    ``asked``: the headers that its parts are asked for; None: no parts are.
+    ``header_names``: the headers to give by name; None: the result has no parts.
     """
     skip = offset - blocks[0].head.first
     counts = [block.head.records for block in blocks]
@@ -53,7 +53,7 @@ def make_chunk(
         keys=keys,
         next_offset=offset + count,
         bare=headers is None,
-        parts=None if asked is None else _parts(blocks, skip, skip + count, keys, asked),
+        parts=None if header_names is None else _parts(blocks, skip, skip + count, keys, header_names),
     )
 
 

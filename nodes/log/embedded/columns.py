@@ -17,7 +17,7 @@ from nodes.log.buffer_pool import Buffer, BufferPool
 from nodes.log.embedded import block
 
 BUFFER_BYTES = (8 << 20) + (64 << 10)
-"""Room for as much as a read gives at most, unless it is asked for more."""
+"""Room for the largest result of a read, unless its caller requests more."""
 SMALL_BYTES = 64 << 10
 """Below this objects cost nothing that counts, and a reader with little to read must not hold a buffer."""
 LARGE_RECORD_BYTES = 4 << 10

@@ -2,7 +2,7 @@
 
 Two rules for this file: the blocks that it is given have the right checksum; what it does not know is the decoder's.
 """
-# Numba compiles what stands here; its scalars are plain numbers to a type checker.
+# Numba compiles this file; a type checker takes its scalars for plain numbers.
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations

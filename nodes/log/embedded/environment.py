@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FIRST_MAP_BYTES = 64 << 20
 STALE_READERS_S = 30.0
 DAMAGE_NOTE = "damaged.txt"
-"""A file beside the data that says why nobody may open them; to be removed with the damage."""
+"""A file beside the data that names the reason why nobody may open them; to be removed with the damage."""
 
 _META_PAGES = 2
 
@@ -227,7 +227,7 @@ class Environment:
         self.locks.close()
 
     def _open_data(self) -> int:
-        """A descriptor by which the file's length can be asked for."""
+        """A descriptor for reading the file's length."""
         try:
             return os.open(self.path / "data.mdb", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -235,8 +235,8 @@ class Environment:
             raise translate(error, self.path, self.where) from error
 
     def _check_size(self) -> None:
-        """The file never becomes smaller; a look behind the end of one that was cut off would kill the process."""
-        # Read before the file is asked: while fstat runs, another thread may see a larger file, and note its size.
+        """The file never becomes smaller; a read behind the end of one that was cut off would kill the process."""
+        # Read before fstat: while it runs, another thread may see a larger file, and note its size.
         known = self._size
         size = os.fstat(self._data).st_size
         if size < known:

@@ -24,7 +24,7 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def translate(error: lmdb.Error | OSError, path: Path, where: str) -> LogError:
-    """The named error for a failure at ``path``; ``where`` says topic, partition and what was tried."""
+    """The named error for a failure at ``path``; ``where`` names topic, partition and operation."""
     code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
     if isinstance(error, _DAMAGED):
         return damaged(path / "data.mdb", where, str(error))

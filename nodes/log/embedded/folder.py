@@ -77,7 +77,7 @@ class LogFolder:
         return [self.partition_path(name, at) for name, meta in topics if meta for at in range(meta.partitions)]
 
     def verified_boot(self) -> str:
-        """Which start of the machine ``note_verified`` was last told; empty if none."""
+        """The start of the machine that ``note_verified`` recorded last; empty if none."""
         try:
             return self._verified.read_text()
         except FileNotFoundError:
@@ -89,7 +89,7 @@ class LogFolder:
 
     @staticmethod
     def forget_verified(root: Path) -> None:
-        """As if this boot had not been told yet, for a folder that need not be a log."""
+        """Drop the record of ``note_verified``; the folder need not be a log."""
         (root / _VERIFIED).unlink(missing_ok=True)
 
     def topic_names(self) -> list[str]:
@@ -170,7 +170,7 @@ class LogFolder:
 
 
 def boot_id() -> str:
-    """Changes with each start of the machine; empty where the system does not tell."""
+    """Changes with each start of the machine; empty where the system does not report it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -2,7 +2,7 @@
 
 Written for LMDB 0.9's layout (struct MDB_txninfo, 64-bit, pthread mutexes). A robust mutex starts with its futex word,
 and the kernel demands the owner's thread id there. Nothing is believed before it was seen to agree with LMDB; where it
-does not (another platform), commits are asked from LMDB and owners stay unknown.
+does not (another platform), commits are read through LMDB and owners stay unknown.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class LockFile:
         self._owners_known: bool | None = None  # None: no own write yet that could prove it
 
     def recorded_commits(self) -> int:
-        """Number of the last commit that any process has noted here, 0 if none: to be asked before LMDB opens it."""
+        """Number of the last commit that any process has noted here, 0 if none: to be read before LMDB opens it."""
         return self._words[_COMMITS] if self._halfs[0] == _MAGIC else 0
 
     def check_commits(self, last_commit: Callable[[], int]) -> None:
-        """Compare with what LMDB says, once it is open."""
-        for _ in range(100):  # others may commit between two looks
+        """Compare with the number that LMDB reports, once it is open."""
+        for _ in range(100):  # others may commit between the two reads
             before = self._words[_COMMITS]
             self._commits_known = before == last_commit() and self._halfs[0] == _MAGIC
             if self._commits_known or before == self._words[_COMMITS]:

@@ -1,4 +1,4 @@
-"""A thread that looks for stalled owners of locks that threads of this process wait for.
+"""A thread that detects stalled owners of locks that threads of this process wait for.
 
 It sleeps without waking while there is nothing to do, and starts when first needed.
 """
@@ -18,7 +18,7 @@ _log = logging.getLogger("holon.log")
 
 
 class LockWatcher:
-    """Looks every 50 ms while threads of this process take locks; parks a second after the last one."""
+    """Polls every 50 ms while threads of this process take locks; parks a second after the last one."""
 
     def __init__(self) -> None:
         self._files: dict[LockFile, None] = {}
@@ -30,7 +30,7 @@ class LockWatcher:
         self._watches: dict[tuple[LockFile, int], StalledWriterWatch] = {}
 
     def add(self, file: LockFile) -> None:
-        """Look at this one too."""
+        """Watch this file too."""
         self._files[file] = None
 
     def remove(self, file: LockFile) -> None:
@@ -74,7 +74,7 @@ class LockWatcher:
             idle = 0
 
     def _check(self) -> bool:
-        """Look once; True if somebody waits."""
+        """Poll all locks once; True if a thread waits."""
         now = time.monotonic()
         waits = [
             (file, lock)

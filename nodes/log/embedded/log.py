@@ -46,9 +46,9 @@ class EmbeddedLog(Log):
     """A log in a folder. Safe to use from several threads, and from as many processes as open the same folder.
 
     ``fsync``: ``none`` leaves it to the operating system, ``interval`` syncs within ``fsync_interval_ms`` of an append,
-    ``batch`` before each append returns. A killed process loses nothing under any of them; docs/log.md says what a
-    power failure may take. Not to be used after a fork, and a
-    forked child cannot open what its parent had open: start processes with ``spawn``.
+    ``batch`` before each append returns. A killed process loses nothing under any of them; for the losses of a power
+    failure see docs/log.md. Not to be used after a fork, and a forked child cannot open what its parent had open: start
+    processes with ``spawn``.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class EmbeddedLog(Log):
         self._open: dict[tuple[str, int], Partition] = {}
         self._opening = threading.Lock()
         self._gatherer: Gatherer | None = None
-        self._asked: dict[str, Collection[str]] = {}
+        self._requested_headers: dict[str, Collection[str]] = {}
         self._pid = OWN.id
         self._finalizer = weakref.finalize(self, _release, self._open, self._notifier, self._pid)
 
@@ -111,7 +111,7 @@ class EmbeddedLog(Log):
         return self._append(topic, store, bodies)
 
     def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
-        self._asked[topic] = headers
+        self._requested_headers[topic] = headers
 
     def _append(self, topic: str, store: Partition, bodies: list[Body]) -> Appended:
         retention_ms = self._topics[topic].retention_ms
@@ -137,7 +137,7 @@ class EmbeddedLog(Log):
         blocks = self._partition(topic, partition).read(offset, max_records, max_bytes, gather)
         if not blocks:
             return empty_chunk(offset)
-        return make_chunk(blocks, offset, max_records, max_bytes, self._asked.get(topic))
+        return make_chunk(blocks, offset, max_records, max_bytes, self._requested_headers.get(topic))
 
     def use_columns(self, without_headers: str | None = None) -> bool:
         """Large reads of records without headers and keys; other records cost an object each all the same."""
@@ -155,7 +155,7 @@ class EmbeddedLog(Log):
         watched = [(where, self._partition(*where), position) for where, position in positions.items()]
         woken = float("-inf")
         while True:
-            seen = self._notifier.sample()  # before the look: what comes after it rings
+            seen = self._notifier.sample()  # before the check: a later append rings
             ready = [where for where, store, position in watched if store.bounds()[1] > position]
             now = time.monotonic()
             if ready or now >= deadline:

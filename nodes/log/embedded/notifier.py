@@ -1,8 +1,8 @@
 """Waking readers in other processes: one shared word that writers change and readers sleep on.
 
 A futex on a shared mapping: no descriptor a reader, nothing to clean up after a kill -9, no cost while idle. Where the
-kernel has none, readers look at the word every millisecond. Neither is needed for correctness: sleepers also look
-for themselves from time to time, so that a writer killed before it rings costs at most one ``SLICE_S``.
+kernel has none, readers poll the word every millisecond. Neither is needed for correctness: sleepers also check
+the log from time to time, so that a writer killed before it rings costs at most one ``SLICE_S``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 SLICE_S = 0.05
-"""Longest sleep without looking."""
+"""Longest sleep between two checks of the log."""
 POLL_S = 0.001
 FILE_BYTES = 4096
 
@@ -72,7 +72,7 @@ class Notifier:
         self._next = os.getpid() * 2654435761 & 0xFFFFFFFF
 
     def sample(self) -> int:
-        """The value to wait on; take it *before* looking whether there is something to read."""
+        """The value to wait on; take it *before* checking for records to read."""
         return self._word.value
 
     def ring(self) -> None:

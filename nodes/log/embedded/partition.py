@@ -66,7 +66,7 @@ class Partition:
         if kept is not None and kept.head.first < offset and offset + max_records <= kept.head.end:
             return [kept]
         blocks = self._read(lambda cursor: self._blocks_from(cursor, offset, max_records, max_bytes, gather))
-        if not blocks:  # deleted between the two looks, or damage has hidden it
+        if not blocks:  # deleted between the two reads, or damage has hidden it
             start, end = self.bounds()
             if start <= offset < end:
                 raise self._damaged(f"offset {offset} is not found, and the partition holds {start} to {end - 1}")
@@ -169,7 +169,7 @@ class Partition:
         records, size, expected = 0, 0, offset
         more = True
         while more:
-            data = cursor.value()  # asked once, since each time all its pages are touched
+            data = cursor.value()  # called once, since each call touches all its pages
             size += len(data)
             if stored and size > max_bytes:
                 break  # a block that would have to be cut is for the next read

@@ -23,7 +23,7 @@ _Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes]] | None]
 
 
 class Leaders:
-    """A producer's knowledge of its topics: librdkafka asks for their leaders late, and at leisure."""
+    """The partitions of a producer's topics, requested up front: librdkafka itself requests their leaders late."""
 
     def __init__(self, producer: Producer, connection: Connection, timeout_s: float) -> None:
         self._producer = producer
@@ -37,7 +37,7 @@ class Leaders:
             try:
                 known = self._producer.list_topics(name, timeout=self._timeout_s).topics
             except KafkaException as error:
-                raise self._connection.translated(reason(error), f"asking for topic {name!r}") from error
+                raise self._connection.translated(reason(error), f"requesting topic {name!r}") from error
             self._partitions[name] = len(known[name].partitions)
 
 

@@ -24,7 +24,7 @@ SEND_BATCH_BYTES = 1_000_000
 """Of what is sent without waiting; fits into Kafka's default limit. A single record may be larger."""
 MAX_BATCH_RECORDS = 1_000_000
 UNUSED_GROUP = "holon"
-"""Consumers must name a group; nothing is ever stored for it or asked of it."""
+"""Consumers must name a group; no offset is ever committed to it or fetched from it."""
 OWN_PREFIX = "holon."
 """Not librdkafka's: how this log itself uses Kafka."""
 WRITER, READER = f"{OWN_PREFIX}writer", f"{OWN_PREFIX}reader"
@@ -43,7 +43,7 @@ class ClientLog:
 
 
 def writes_directly(properties: Mapping[str, str]) -> bool:
-    """Whether ``WRITER`` says so, or nothing else."""
+    """True where ``WRITER`` is the direct writer, or is not set."""
     return properties.get(WRITER, IMPLEMENTATIONS[0]) == IMPLEMENTATIONS[0]
 
 
@@ -84,7 +84,7 @@ def consumer(base: Mapping[str, Any], error: Callable[[KafkaError], None]) -> di
     """A reader of assigned partitions: no group, no commits, no jump to another offset behind the reader's back.
 
     ``read_committed``: what an aborted transaction has written is not part of the log, and the end is where
-    everything is decided; so all readers agree, whenever they look.
+    everything is decided; so all readers agree, whenever they read.
     """
     return {
         "group.id": UNUSED_GROUP,
@@ -133,7 +133,7 @@ def sender(
 ) -> dict[str, Any]:
     """A writer that waits for nothing: what is handed over leaves at once, in order, without a gap.
 
-    Compressed, unless users say otherwise: it saves more of the network and of the broker than it costs here.
+    Compressed, unless users set another value: it saves more of the network and of the broker than it costs here.
     """
     return {
         "compression.type": "lz4",

@@ -26,7 +26,7 @@ class RecordRun:
     """A run of records of one partition; ``headers`` and ``keys`` None: none has one.
 
     Values and headers are ``BinaryColumn``, or lists where there are few. ``size``: bytes of values, headers and keys.
-    ``parts``: what was asked for beside; None: nothing was, or no record has any.
+    ``parts``: keys and headers by name, if requested; None: they are not, or no record has any.
     """
 
     offsets: Places
@@ -124,7 +124,7 @@ class Tail:
         self.fetched = int(piece.offsets[-1]) + 1
 
     def drop_before(self, offset: int) -> None:
-        """The reader has gone on: what is below the offset is not asked for again."""
+        """The reader has gone on: it does not request records below the offset again."""
         while self.pieces and self.pieces[0].offsets[0] < offset:
             first = self.pieces[0]
             rows = int(np.searchsorted(first.offsets, offset))

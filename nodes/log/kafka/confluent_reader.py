@@ -23,7 +23,7 @@ _PIECE = 500  # room for so many is made each time
 
 
 class Event:
-    """A message that is none: the end of a partition, or an error; as ``confluent_kafka.Message`` says it."""
+    """The end of a partition, or an error, with the methods of ``confluent_kafka.Message``."""
 
     def __init__(self, topic: str | None, partition: int, offset: int, error: KafkaError) -> None:
         self._topic = topic
@@ -53,7 +53,7 @@ class Reader(Protocol):
     """A client that follows the partitions given to it. Raises ``KafkaException`` where the broker refuses."""
 
     def list_topics(self, name: str, timeout: float) -> object:
-        """Ask for a topic's leaders, so that the reader knows them."""
+        """Request a topic's leaders, so that the reader knows them."""
 
     def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
         """Read these too, each from its offset on."""
@@ -70,11 +70,11 @@ class Reader(Protocol):
 
 
 class ConfluentReader:
-    """One consumer. ``without_headers``: a topic whose identities are not looked at."""
+    """One consumer. ``without_headers``: a topic whose identities are not read."""
 
-    def __init__(self, consumer: Consumer, asked: Asked, without_headers: str | None = None) -> None:
+    def __init__(self, consumer: Consumer, requested_headers: Asked, without_headers: str | None = None) -> None:
         self._consumer: Any = consumer
-        self._asked = asked
+        self._requested_headers = requested_headers
         self._bare = without_headers
         self._epochs: dict[Where, int] = {}
 
@@ -141,7 +141,8 @@ class ConfluentReader:
         keys = [message.key() for message in messages]
         some = any(key is not None for key in keys)
         size = sum(map(len, values)) + sum(map(len, headers or ())) + sum(len(key or b"") for key in keys if some)
-        parts = _parts(messages, keys if some else None, self._asked[where[0]]) if where[0] in self._asked else None
+        names = self._requested_headers.get(where[0])
+        parts = None if names is None else _parts(messages, keys if some else None, names)
         return *where, RecordRun(offsets, stamps, values, headers, keys if some else None, size, parts)
 
 

@@ -28,7 +28,7 @@ _NO_NUMBERS = np.empty(0, np.int64)
 
 
 class Follower:
-    """Belongs to one thread at a time. ``prefix`` stands before the topics' names on the broker.
+    """Belongs to one thread at a time. ``prefix`` precedes the topics' names on the broker.
 
     ``columns``: values are given as ``BinaryColumn``.
     """
@@ -57,7 +57,7 @@ class Follower:
     # --- what the log offers ----------------------------------------------------------------------------------------
 
     def read(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> FetchedRecords:
-        """As the contract says; the partition is known to exist."""
+        """See ``Log.read``; the partition is known to exist."""
         tail = self._tail_at(where, offset)
         tail.drop_before(offset)
         taken = TakenPieces(max(max_records, 1), max_bytes, self._columns)
@@ -74,7 +74,7 @@ class Follower:
         return taken.chunk(max(next_offset, offset))
 
     def poll(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> FetchedRecords:
-        """As the contract says: what has arrived, without asking for the end."""
+        """See ``Log.poll``: the records that have arrived, without a request for the end."""
         tail = self._tail_at(where, offset)
         tail.drop_before(offset)
         if not tail.attached:
@@ -92,7 +92,7 @@ class Follower:
         return taken.chunk(max(next_offset, offset))
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
-        """As the contract says; the partitions are known to exist."""
+        """See ``Log.wait``; the partitions are known to exist."""
         began_s = time.monotonic()
         deadline = began_s + timeout_s
         tails = [(self._tail_for_waiting(where, position, began_s), position) for where, position in positions.items()]
@@ -109,11 +109,11 @@ class Follower:
             pumped = True
 
     def bounds(self, where: TopicPartition) -> tuple[int, int]:
-        """First retained offset and end, asked of the broker now."""
+        """First retained offset and end, fetched from the broker now."""
         return self.start(where), self.end(where)
 
     def end(self, where: TopicPartition) -> int:
-        """The end, asked of the broker now. Its caller can read up to it."""
+        """The end, fetched from the broker now. Its caller can read up to it."""
         end = self._topics.offsets([where], at_end=True)[where]
         tail = self._tails.get(where)
         if tail is not None:
@@ -121,13 +121,13 @@ class Follower:
         return end
 
     def appended(self, where: TopicPartition) -> None:
-        """This process has appended: what is known of the end is old, however lately it was asked for."""
+        """After an append of this process the known end is stale, however lately it was fetched."""
         tail = self._tails.get(where)
         if tail is not None:
             tail.end_s = float("-inf")
 
     def start(self, where: TopicPartition) -> int:
-        """The first retained offset, asked of the broker now."""
+        """The first retained offset, fetched from the broker now."""
         return self._topics.offsets([where], at_end=False)[where]
 
     def forget(self, where: TopicPartition) -> None:
@@ -202,7 +202,7 @@ class Follower:
             raise self._connection.unavailable(f"{where}: nothing arrived for {self._timeout_s:.0f} s")
 
     def _fetches_again(self, tail: Tail) -> bool:
-        """Ask anew for what arrived damaged: it may be intact on the log. False where that has not helped."""
+        """Fetch damaged records again: they may be intact on the log. False where that has not helped."""
         if tail.problem is None or tail.problem.code() not in DAMAGED or tail.damaged >= FETCHES_OF_DAMAGED:
             return False
         tail.damaged += 1
@@ -225,7 +225,7 @@ class Follower:
         raise self._connection.translated(problem, _reading(tail.where, tail.fetched))
 
     def _fetch_ends(self, wanted: Tail) -> None:
-        """Ask for the ends of all partitions that are followed: that costs no more than asking for one."""
+        """Fetch the ends of all partitions that are followed: that costs no more than fetching one."""
         tails = [tail for tail in self._tails.values() if tail.problem is None]
         requested_s = time.monotonic()
         wanted.used_s = requested_s  # it may have waited long for the broker on its way here
@@ -260,11 +260,11 @@ class Follower:
         name = self._prefix + tail.where.topic
         if (
             name not in self._learned
-        ):  # else librdkafka asks for a new topic's leaders when it comes round to it, in 1 s
+        ):  # else librdkafka requests a new topic's leaders when it comes round to it, in 1 s
             try:
                 self._reader.list_topics(name, timeout=self._timeout_s)
             except KafkaException as error:
-                raise self._connection.translated(reason(error), f"asking for topic {tail.where.topic!r}") from error
+                raise self._connection.translated(reason(error), f"requesting topic {tail.where.topic!r}") from error
             self._learned.add(name)
         self._reader.incremental_assign([self._kafka(tail.where, tail.fetched)])
         tail.attached = True

@@ -23,7 +23,7 @@ from nodes.log.kafka.retry_policy import Remedy, remedy
 logger = logging.getLogger(__name__)
 
 _ALERT = "SSL alert number"
-"""In what OpenSSL says where the other side ends a handshake; the client takes it for a lost connection."""
+"""Part of OpenSSL's message when the peer ends a handshake; the client reports it as a lost connection."""
 
 WARN_INTERVAL_S = 10.0
 
@@ -52,7 +52,7 @@ class Connection:
         logger.debug("Kafka %s: %s", self.bootstrap, error)
 
     def _warn(self) -> None:
-        """Once in a while: each of three clients says it with every attempt. An opening that fails says it itself."""
+        """Rate-limited, since each of three clients reports every attempt. An opening that fails raises by itself."""
         now_s = time.monotonic()
         if self.opened and now_s - self._warned_s > WARN_INTERVAL_S:
             self._warned_s = now_s
@@ -74,7 +74,7 @@ class Connection:
         return LogUnavailable(f"Kafka {self.bootstrap}: {what}{f' ({detail})' if detail else ''}; {advice}")
 
     def translated(self, error: KafkaError, what: str) -> LogError:
-        """The named error for what a client reports; ``what`` says what failed and where."""
+        """The named error for what a client reports; ``what`` names the failed operation and its topic."""
         code, detail = error.code(), error.str().rstrip(".")
         where = f"Kafka {self.bootstrap}: {what}"
         match remedy(code):
@@ -109,7 +109,7 @@ class Connection:
 def is_truncation(error: KafkaError) -> bool:
     """True if the client found by the leaders' epochs that the log was shorter meanwhile, though it may be long again.
 
-    With ``auto.offset.reset=error`` only the text says so.
+    With ``auto.offset.reset=error`` only the text shows it.
     """
     return error.code() == KafkaError._LOG_TRUNCATION or "truncation" in error.str()
 

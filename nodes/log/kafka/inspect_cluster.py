@@ -1,4 +1,4 @@
-"""A look at a Kafka cluster for `holon doctor`: brokers, defaults, settings of topics. It changes nothing."""
+"""The check of a Kafka cluster by `holon doctor`: brokers, defaults, settings of topics. It changes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORBIDDEN = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZ
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """``defaults``: settings of one broker; ``topics``: those of each topic; empty where they may not be asked for."""
+    """``defaults``: settings of one broker; ``topics``: of each topic; empty where this user may not read them."""
 
     cluster_id: str
     brokers: list[str]
@@ -33,7 +33,7 @@ class ClusterSettings:
 
 
 def inspect_cluster(address: LogAddress, timeout_s: float) -> ClusterSettings:
-    """Ask the cluster. Raises ``LogUnavailable`` where no broker answers within ``timeout_s``."""
+    """Query the cluster. Raises ``LogUnavailable`` where no broker answers within ``timeout_s``."""
     bootstrap = address.bootstrap
     assert bootstrap is not None
     with KafkaLog(bootstrap, address.kafka, prefix=address.prefix, connect_timeout_s=timeout_s) as log:
@@ -47,7 +47,7 @@ def inspect_cluster(address: LogAddress, timeout_s: float) -> ClusterSettings:
         resources = [ConfigResource(ResourceType.TOPIC, address.prefix + topic) for topic in topics]
         found = _settings(admin, resources, timeout_s)
     except KafkaException as error:
-        raise connection.translated(reason(error), "looking at the cluster") from error
+        raise connection.translated(reason(error), "inspecting the cluster") from error
     return ClusterSettings(
         str(metadata.cluster_id),
         [f"{one.host}:{one.port}" for _, one in sorted(metadata.brokers.items())],
@@ -58,7 +58,7 @@ def inspect_cluster(address: LogAddress, timeout_s: float) -> ClusterSettings:
 
 
 def _settings(admin: AdminClient, resources: list[ConfigResource], timeout_s: float) -> dict[str, dict[str, str]]:
-    """The settings of each resource that this user may ask about."""
+    """The settings of each resource that this user may read."""
     if not resources:
         return {}
     answers = admin.describe_configs(resources, request_timeout=timeout_s)

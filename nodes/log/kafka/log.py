@@ -49,10 +49,10 @@ _BATCH_MARGIN_BYTES = 64 << 10
 class KafkaLog(Log):
     """Topics of a Kafka cluster. Partitions are assigned by the reader, never by a consumer group.
 
-    Several threads may append; everything else takes turns. ``prefix`` stands before the topics' names on the broker,
+    Several threads may append; everything else takes turns. ``prefix`` precedes the topics' names on the broker,
     so that several logs share a cluster. After ``timeout_s`` without an answer a call raises ``LogUnavailable``.
 
-    Kafka does as the contract says, with these limits (docs/design/kafka-log.md). A batch above the topic's
+    Kafka keeps the contract, with these limits (docs/design/kafka-log.md). A batch above the topic's
     ``max.message.bytes`` goes out in pieces. An append that fails for want of an answer may be on the log all the same.
     An empty fetch may be 5 ms old. Where foreign transactions are open, the end is that of the decided records.
     """
@@ -84,8 +84,8 @@ class KafkaLog(Log):
                 client_config.admin(base, connection.note), connection, prefix, timeout_s, spread_s
             )
             self._consuming = client_config.consumer(base, connection.note)
-            self._asked: dict[str, Collection[str]] = {}
-            reader = ConfluentReader(Consumer(self._consuming), self._asked)
+            self._requested_headers: dict[str, Collection[str]] = {}
+            reader = ConfluentReader(Consumer(self._consuming), self._requested_headers)
             writer = client_config.producer(base, connection.note, self._batch_bytes, timeout_s)
             self._appender = Appender(writer, connection, timeout_s)
             self._sending = client_config.sender(base, connection.note, self._batch_bytes, timeout_s)
@@ -155,8 +155,8 @@ class KafkaLog(Log):
             return False
         with self._lock:
             bare = None if without_headers is None else self.prefix + without_headers
-            library = ConfluentReader(Consumer(self._consuming), self._asked, bare)
-            direct = None if why else DirectReader(library, found, self._consuming, self._asked, bare)
+            library = ConfluentReader(Consumer(self._consuming), self._requested_headers, bare)
+            direct = None if why else DirectReader(library, found, self._consuming, self._requested_headers, bare)
             old, shared = self._follower, (self._topics, self._connection, self.prefix, self._timeout_s)
             self._follower = Follower(direct or library, *shared, columns=True)
             self._write_directly(found)
@@ -222,7 +222,7 @@ class KafkaLog(Log):
         return appended
 
     def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
-        self._asked[self.prefix + topic] = headers
+        self._requested_headers[self.prefix + topic] = headers
 
     def send(
         self,

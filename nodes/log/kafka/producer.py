@@ -1,4 +1,4 @@
-"""Sending to Kafka without waiting: acknowledgements are told later, in order, and the first failure ends it all."""
+"""Sending to Kafka without waiting: acknowledgements arrive later, in order, and the first failure ends it all."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Sender:
     def _poll(self, producer: Producer, timeout_s: float) -> None:
         try:
             producer.poll(timeout_s)
-        except KafkaException as error:  # a report, if there is one, says more
+        except KafkaException as error:  # a delivery report, if there is one, has more detail
             self._failed = self._failed or self._connection.translated(reason(error), "sending")
         except SystemError as error:  # how the client raises what its producer cannot go on from
             fatal = KafkaError(KafkaError._FATAL, str(error))
@@ -105,7 +105,7 @@ class Sender:
         """Records still on their way may arrive, unheard of."""
         self._failed = LogUnavailable("the log is closed")
         if self._producer is not None:
-            with contextlib.suppress(KafkaException):  # it has failed before, which was told
+            with contextlib.suppress(KafkaException):  # it has failed before, which was reported
                 self._producer.purge()
                 self._producer.flush(1.0)
 
@@ -117,9 +117,9 @@ class Sender:
         return self._producer
 
     def _produce_many(self, producer: Producer, name: str, partition: int, rows: Sequence[_Row]) -> int:
-        """Hand over as many as are taken at once, without a look at each; returns how many these are."""
+        """Hand over as many as are taken at once, without a check of each; returns how many these are."""
         produce, taken = producer.produce, 0
-        with contextlib.suppress(BufferError, KafkaException):  # what is not taken goes the way that says why
+        with contextlib.suppress(BufferError, KafkaException):  # the slow path takes the rest, and raises the reason
             for value, key, header in rows:
                 if header:
                     produce(name, value, key, partition, headers=[(HEADER, header)])

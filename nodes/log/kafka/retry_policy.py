@@ -19,7 +19,7 @@ class Remedy(Enum):
     """The writer has lost its place at the broker, or has given up: only a new producer writes again. Batches on their
     way may be on the log, so where order or memory counts the writer goes on from a checkpoint."""
     RECHECK = "recheck"
-    """The topic is not known. A broker that loads says so too; whether it is true shows when a node starts."""
+    """The topic is not known. A broker that loads reports this too; a node that starts finds out whether it is true."""
     REFUSED = "refused"
     """The broker takes neither user nor protocol: others have to give rights back."""
     FINAL = "final"

@@ -25,18 +25,18 @@ from nodes.log.kafka.errors import Connection, reason
 INTERNAL = "__"
 """Beginning of the names that Kafka keeps for itself."""
 DEFAULT_MESSAGE_BYTES = 1_048_588
-"""Kafka's own limit of a batch, taken where a topic's may not be asked for."""
+"""Kafka's own limit of a batch, taken where this user may not read the topic's."""
 SPREAD_S = 2.0
 """So long at least a broker may not know a topic that another one has made."""
 POLL_INTERVAL_S = 0.02
 _REQUEST_S = 5.0
-"""A question that no broker answers for so long is asked again, of another one."""
+"""A request that a broker does not answer for so long is retried at another one."""
 
 
 class TopicAdmin:
-    """Asks and changes topics. ``prefix`` stands before every name on the broker and is seen by nobody else.
+    """Describes and changes topics. ``prefix`` precedes every name on the broker and is seen by nobody else.
 
-    A client of its own: Kafka answers the questions of one connection in their order, so behind a fetch that waits for
+    A client of its own: Kafka answers the requests of one connection in their order, so behind a fetch that waits for
     records each would wait as long. Safe to use from several threads.
     """
 
@@ -55,7 +55,7 @@ class TopicAdmin:
         self._timeout_s = timeout_s
         self._limits: dict[str, int] = {}
         self.are_several = False
-        """Whether there was more than one broker when last asked."""
+        """Whether there was more than one broker in the last answer."""
 
     def close(self) -> None:
         """Leave the brokers now: a client that outlives the interpreter may call into it, and crash the process."""
@@ -67,7 +67,7 @@ class TopicAdmin:
             found = self._admin.list_topics(timeout=timeout_s)
         except KafkaException as error:
             self._admin.poll(0)  # so that the connection's own words are known
-            raise self._connection.translated(reason(error), "asking for the topics") from error
+            raise self._connection.translated(reason(error), "listing the topics") from error
         known, self.are_several = found.topics, len(found.brokers) > 1
         return {
             name.removeprefix(self._prefix): len(known[name].partitions)
@@ -124,7 +124,7 @@ class TopicAdmin:
                 if reason(error).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     self._limits[topic] = DEFAULT_MESSAGE_BYTES
                     break
-                problem = self._connection.translated(reason(error), f"asking for limits of {topic!r}")
+                problem = self._connection.translated(reason(error), f"requesting limits of {topic!r}")
                 if not self._may_pass(problem, requested_s) or time.monotonic() > deadline:
                     raise problem from error
                 time.sleep(POLL_INTERVAL_S)
@@ -156,7 +156,7 @@ class TopicAdmin:
             try:
                 return self._offsets(requested, which, isolation, deadline)
             except KafkaException as error:
-                problem = self._connection.translated(reason(error), "asking for offsets")
+                problem = self._connection.translated(reason(error), "requesting offsets")
                 if not self._may_pass(problem, requested_s) or time.monotonic() > deadline:
                     raise problem from error
             time.sleep(POLL_INTERVAL_S)
@@ -174,19 +174,19 @@ class TopicAdmin:
             time.sleep(POLL_INTERVAL_S)
 
     def _may_pass(self, problem: LogError, requested_s: float) -> bool:
-        """Whether to ask once more. A new topic reaches one broker after the other, so the next may not know it yet."""
+        """Whether to retry. A new topic reaches one broker after the other, so the next may not know it yet."""
         if isinstance(problem, UnknownTopic):
             return time.monotonic() - requested_s < self.spread_s
         return isinstance(problem, LogUnavailable) and self._connection.refused is None
 
     @property
     def spread_s(self) -> float:
-        """How long an unknown topic is asked for again; of several brokers one may be far behind the others."""
+        """How long requests of an unknown topic are retried; of several brokers one may be far behind the others."""
         return self._spread_s if self.are_several else min(self._spread_s, SPREAD_S)
 
     def _learn_leaders(self) -> None:
-        """The client keeps what it knows of leaders for minutes, also where a broker has just told it better."""
-        with contextlib.suppress(KafkaException):  # the next question says what is wrong
+        """Refresh the leaders: the client caches them for minutes, even after an answer that names another leader."""
+        with contextlib.suppress(KafkaException):  # the next request raises the reason
             self._admin.list_topics(timeout=1.0)
 
     def _offsets(
@@ -207,7 +207,7 @@ class TopicAdmin:
             try:
                 found = self._admin.list_topics(name, timeout=self._timeout_s).topics[name]
             except KafkaException as error:
-                raise self._connection.translated(reason(error), f"looking for topic {topic!r}") from error
+                raise self._connection.translated(reason(error), f"requesting topic {topic!r}") from error
             if found.error is None and all(one.leader >= 0 for one in found.partitions.values()):
                 return len(found.partitions)
             if time.monotonic() > deadline:
@@ -216,7 +216,7 @@ class TopicAdmin:
 
 
 def _answer(requested: Future[Any], timeout_s: float) -> Any:
-    """The broker's answer. Raises ``KafkaException`` also if it says nothing for so long."""
+    """The broker's answer. Raises ``KafkaException`` also after so long without one."""
     try:
         return requested.result(timeout_s)
     except TimeoutError as error:

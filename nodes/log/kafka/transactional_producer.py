@@ -1,4 +1,4 @@
-"""Sending to Kafka in transactions, for readers that are not Holon's; docs/kafka.md says what they can't promise."""
+"""Sending to Kafka in transactions, for readers that are not Holon's; docs/kafka.md names the limits of this."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nodes.log.kafka.errors import Connection, reason
 from nodes.log.kafka.producer import Sender
 
 TRANSACTION_TIMEOUT_MS = 10_000
-"""After so long the broker aborts what a node that has vanished left open; until then readers of what is committed
-stand still at it."""
+"""After so long the broker aborts the open transaction of a node that has vanished; until then readers of committed
+records wait at it."""
 
 
 class TransactionalSender(Sender):
@@ -45,7 +45,7 @@ class TransactionalSender(Sender):
         super().send(name, partition, values, headers, keys, lambda end: self._acknowledged.append((done, end)))
 
     def poll_acks(self, wait: bool) -> None:
-        """Commit what is open, and tell who waits for it."""
+        """Commit the open transaction, then call back for its records."""
         super().poll_acks(wait or self._open)
         if self._open:
             self._commit()
@@ -70,7 +70,7 @@ class TransactionalSender(Sender):
             try:
                 producer.init_transactions(self._timeout_s)
             except KafkaException as error:
-                raise self._connection.translated(reason(error), "asking for a place for transactions") from error
+                raise self._connection.translated(reason(error), "initializing transactions") from error
         return producer
 
     def _commit(self) -> None:

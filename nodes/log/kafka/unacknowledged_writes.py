@@ -1,7 +1,7 @@
-"""Writes that the broker does not answer: a node that waits for them in vain is not to be heard either.
+"""Writes that the broker does not answer: while they time out, the node sends no heartbeats either.
 
-Heartbeats have a client of their own, so they would go out while everything else waits; peers would believe a node that
-cannot say anything else.
+Heartbeats have a client of their own, so they would go out while everything else waits; peers would take for alive a
+node that can write nothing else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writing to topics that need no order and no memory: what cannot be delivered is dropped, the next record goes out.
 
 Two rules for this file: nothing that fails here concerns anything that is written elsewhere; no call waits for a broker
-that is away longer than its caller asked for.
+that is away longer than its caller's timeout.
 
 The producer is not idempotent, so a broker that has forgotten it (a restart behind a topic's short retention) refuses
 nothing; one that has failed all the same is replaced.
@@ -140,7 +140,7 @@ class LooseWriter:
         self.dropped += 1
         self._connection.note(error)
         if error.fatal() or remedy(error.code()) is Remedy.RENEW:
-            self._broken = True  # not replaced in here: its own call tells this
+            self._broken = True  # not replaced in here, since this is a callback of its own call
         logger.debug("dropped: %s", error)
 
 

@@ -131,9 +131,9 @@ def test_a_log_without_its_broker_says_so_and_appends_no_more(folder: Path) -> N
         kill(folder)
         with pytest.raises(LogUnavailable, match=r"'u' partition 0.*nobody knows whether.*holon kafka status"):
             log.append("u", 0, [b"during"])
-        with pytest.raises(LogUnavailable, match="asking for offsets"):
+        with pytest.raises(LogUnavailable, match="requesting offsets"):
             log.end_offset("u", 0)
-        with pytest.raises(LogUnavailable, match="asking for limits"):
+        with pytest.raises(LogUnavailable, match="requesting limits"):
             newcomer.append("u", 0, [b"during"])
         up(folder)
         with pytest.raises(LogUnavailable, match="would leave a gap; open it again"):

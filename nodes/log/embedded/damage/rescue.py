@@ -67,7 +67,7 @@ def find_blocks(content: mmap.mmap | bytes) -> Iterator[tuple[block.Head, int, i
 
 
 def longest_run(blocks: Iterator[tuple[block.Head, int, int]]) -> list[tuple[block.Head, int, int]]:
-    """The blocks that follow each other for most records; the earliest run of several. Old copies are left out."""
+    """The blocks that follow each other for most records; the earliest run of several. Old versions are left out."""
     best: list[tuple[block.Head, int, int]] = []
     run: list[tuple[block.Head, int, int]] = []
     for found in sorted(blocks, key=lambda found: (found[0].first, -found[0].end)):

@@ -1,7 +1,7 @@
 """A writer that is stopped while it holds LMDB's write lock would stop every writer: find it and kill it.
 
 LMDB's lock is a robust mutex: when its owner dies, the next waiter gets it and the half-done transaction never
-happened. A waiter cannot time out, so each process has a thread that looks at locks which its own threads wait for.
+happened. A waiter cannot time out, so each process has a thread that polls the locks which its own threads wait for.
 Killing is harmless by design (the work of a dead node is done by others); blocking the fleet is not.
 """
 
@@ -35,7 +35,7 @@ class Owner(NamedTuple):
     started: int
     state: str
     switches: int = 0
-    """How often it has left a processor: more of them between two looks, and it ran meanwhile."""
+    """How often it has left a processor: if the number grows between two polls, it ran meanwhile."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class StalledWriterWatch:
         """True if the owner was seen stopped for ``STOPPED_MS``, or without progress for ``STUCK_MS``.
 
         ``acquisition`` is (thread, commits so far): it changes with every transaction. A long interval between two
-        looks counts as a short one, since it may be us who were stopped, and the owner with us. An owner that is
+        polls counts as a short one, since this process may have been stopped, and the owner with it. An owner that is
         stopped and continued again and again, as a limiter of CPU time does, is not stopped.
         """
         seen_ms = 0.0 if self.checked_ms is None else min(now_ms - self.checked_ms, MAX_CHECK_INTERVAL_MS)

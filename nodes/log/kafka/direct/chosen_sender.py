@@ -26,9 +26,9 @@ from nodes.log.kafka.record_columns import Records
 logger = logging.getLogger(__name__)
 
 _FIRST_WAIT_S, _SLICE_S = 0.1, 0.01
-"""The first record waits so long for a broker that lets it leave at once; then a wait looks for it so often."""
+"""How long the first record waits for the choice of a sender; how often later waits check it."""
 _Handed = tuple[str, int, Records, Callable[[int], None], float]
-"""Topic, partition, records, whom to tell, and when it was handed over."""
+"""Topic, partition, records, callback, and the time when it was handed over."""
 
 
 class ChosenSender(Sender):

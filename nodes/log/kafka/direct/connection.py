@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, EPOCH_ENDS = 0, 1, 3, 18, 23
-_REQUEST = struct.Struct(">ihhi")  # bytes that follow, what is asked, its version, number
+_REQUEST = struct.Struct(">ihhi")  # bytes that follow, request type, its version, number
 _ANSWER = struct.Struct(">ii")  # bytes that follow, number
 _NUMBER_BYTES = 4
 _MOST_BYTES = 1 << 30
-"""No answer is larger; what says so is no answer of Kafka."""
+"""No answer of Kafka is larger: a larger length is garbage."""
 _VECTORS = 64
 _ROUSE_BYTES = 1 << 20
 
 METADATA_VERSION = 7
-"""The first that tells leaders' epochs."""
+"""The first with leaders' epochs."""
 EPOCH_ENDS_VERSION = 3
 Address = tuple[str, int]
 PartitionName = tuple[str, int]
@@ -42,7 +42,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Unserved(Lost):
-    """The broker has answered, and cannot be spoken to as it is done here: asking again would not help."""
+    """The broker has answered, and does not take requests of these versions: a retry would not help."""
 
 
 class Answer(NamedTuple):
@@ -190,7 +190,7 @@ class Wire:
     # --- answers -----------------------------------------------------------------------------------------------------
 
     def receive(self, room: Room) -> Answer | Lost | None:
-        """The next answer; None if it is not here as a whole yet. ``room`` is asked once for each."""
+        """The next answer; None if it is not here as a whole yet. ``room`` is called once for each."""
         try:
             if self._body is None:
                 if not self._fill(memoryview(self._head)):

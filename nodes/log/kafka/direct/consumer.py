@@ -1,8 +1,8 @@
 """A reader over connections of its own, which leaves to confluent-kafka what it does not know.
 
-A connection that is lost and a leader that has moved are its own affair: it finds the new leader, asks it where the
-epoch of the last record ends (KIP-320), and goes on there; what was read beyond that end is a truncation, which is
-named. After any other answer (an offset out of range, a batch that ``fetch_requests`` does not know) confluent-kafka
+It handles a lost connection and a moved leader itself: it finds the new leader, fetches from it the end of the last
+record's epoch (KIP-320), and goes on there; what was read beyond that end is a data loss, which is
+reported. After any other answer (an offset out of range, a batch that ``fetch_requests`` does not know) confluent-kafka
 reads from that offset on; after a while our own connection is tried again. The caller sees one sequence: no
 record is left out or given twice.
 """
@@ -37,9 +37,9 @@ AGAIN_S = 5.0
 """How long confluent-kafka reads a partition before our own connection is tried again; each time twice as long."""
 _AGAIN_AT_MOST_S = 300.0
 LEADER_SEARCH_S = 30.0
-"""How long a leader is looked for here before confluent-kafka looks for it, and says why there is none."""
+"""How long this reader searches for a leader before confluent-kafka does, which reports why there is none."""
 GONE_S = 2.0
-"""The same where brokers say that there is no such topic, or that it may not be read."""
+"""The same where brokers answer that there is no such topic, or that it may not be read."""
 LIBRARY_ERRORS_S = 0.05
 """How often errors of confluent-kafka's own connections are polled where it has no partition."""
 LIBRARY_POLL_S = 0.002
@@ -49,7 +49,7 @@ _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.02, 1.0
 
 
 class Phase(Enum):
-    """How a partition is read. LOOKING: not at all, its leader is looked for."""
+    """How a partition is read. SEARCHING: not at all, until its leader is found."""
 
     SEARCHING = "searching"
     FETCHING = "fetching"
@@ -69,7 +69,7 @@ class _Own:
     pause_s: float = AGAIN_S
     again_s: float = 0.0
     since_s: float = field(default_factory=time.monotonic)
-    told: str = ""
+    left_because: str = ""
     """The last reason why it was left."""
 
     def search_leader(self) -> None:
@@ -85,12 +85,12 @@ class DirectReader:
         library: ConfluentReader,
         loops: Compiled,
         config: Mapping[str, Any],
-        asked: Asked,
+        requested_headers: Asked,
         without_headers: str | None,
     ) -> None:
         self._library = library
         self._loops = loops
-        self._asked = asked
+        self._requested_headers = requested_headers
         self._bare_name = without_headers
         self._owned: dict[Where, _Own] = {}
         self._left: dict[Where, tuple[int, int]] = {}  # offset and epoch of what was read here before
@@ -124,7 +124,7 @@ class DirectReader:
     # --- which partitions --------------------------------------------------------------------------------------------
 
     def list_topics(self, name: str, timeout: float) -> Mapping[int, Address]:
-        """As ``Reader`` says; raises ``KafkaException`` where no broker answers."""
+        """See ``Reader``; raises ``KafkaException`` where no broker answers."""
         return self._library.list_topics(name, timeout)
 
     def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
@@ -196,11 +196,11 @@ class DirectReader:
             own.offset = max(own.offset, int(one[2].offsets[-1]) + 1)
             own.epoch = self._library.epoch_at(*own.where)
         elif one.error().code() == AT_END.code() and one.offset() > own.offset:
-            own.offset, own.epoch = one.offset(), -1  # behind control records, whose epoch is not told
+            own.offset, own.epoch = one.offset(), -1  # behind control records, whose epoch is not known
         return True
 
     def _wait(self, timeout_s: float) -> None:
-        """For a socket, or for a moment where something has to be looked at that no socket tells of."""
+        """Wait for a socket, or for the next poll of what no socket signals."""
         if self._has(Phase.LEFT):
             timeout_s = min(timeout_s, LIBRARY_POLL_S)
         elif self._has(Phase.SEARCHING) and not self._finder.busy:
@@ -233,7 +233,7 @@ class DirectReader:
         self._brokers = [
             *self._brokers[1:],
             *self._brokers[:1],
-        ]  # a broker that stands still must not be the first each time
+        ]  # a broker that hangs must not be the first each time
 
     def _adopt(self, found: list[Arrived]) -> None:
         """Adopt the results of a search: connections, and whether what was read is on the new leaders."""
@@ -251,7 +251,9 @@ class DirectReader:
             if address in self._fetchers:
                 wire.close()
             else:
-                self._fetchers[address] = Fetcher(wire, self._loops, self._asked, self._bare_name, FETCH_WAIT_MS)
+                self._fetchers[address] = Fetcher(
+                    wire, self._loops, self._requested_headers, self._bare_name, FETCH_WAIT_MS
+                )
         assert result.wanted.places is not None
         for where, epoch in result.wanted.places.items():
             own = self._owned.get(where)
@@ -277,7 +279,7 @@ class DirectReader:
         """Whether the new leader has all that was read; a leader that has less has lost acknowledged records."""
         own.search_leader()
         if end is None or end.error:
-            return False  # it was asked too early
+            return False  # the request came too early
         if end.offset < 0 or end.epoch > own.epoch:
             self._leave(own, "the leader does not know the epoch of what was read")
             return False
@@ -306,9 +308,9 @@ class DirectReader:
 
     def _leave(self, own: _Own, why: str) -> None:
         """To confluent-kafka, with the epoch of the record before, so that it finds out what a leader has lost."""
-        level = logging.DEBUG if why == own.told else logging.INFO  # it is tried again, for ever where nothing changes
+        level = logging.DEBUG if why == own.left_because else logging.INFO  # retries repeat the same reason for ever
         logger.log(level, "%s[%d] is read by confluent-kafka from offset %d on: %s", *own.where, own.offset, why)
-        own.told = why
+        own.left_because = why
         own.fetcher, own.phase = None, Phase.LEFT
         own.again_s = time.monotonic() + own.pause_s
         own.pause_s = min(2 * own.pause_s, _AGAIN_AT_MOST_S)

@@ -51,7 +51,7 @@ SMALL_BYTES = 64 << 10
 _READ_COMMITTED = 1
 _BATCH = struct.Struct(">qi")  # a batch begins with its first offset and how many bytes follow
 _NAME = int.from_bytes(HEADER.encode(), "little")
-assert len(HEADER) == 5, "the compiled walk looks for a name of five bytes"
+assert len(HEADER) == 5, "the compiled walk finds a name of five bytes"
 _NOT_READ = {
     table.OTHER_MAGIC: "a batch of a format before Kafka 0.11",
     table.DAMAGED: "a batch whose checksum is wrong",
@@ -61,14 +61,14 @@ _NOT_READ = {
 }
 """By the status of a walk, in words."""
 SILENT_S = 3.0
-"""A broker that answers nothing for so long, beyond what it has said that it slows the client down, is asked anew."""
+"""After so long without an answer, beyond the throttle time that the broker has announced, the request is retried."""
 _MOVED = frozenset([5, 6, 9, 56, 74, 75])
-"""No leader, another leader, no replica, a disk that failed, an old and an unknown epoch: the leader is looked for."""
+"""No leader, another leader, no replica, a disk that failed, an old and an unknown epoch: a search follows."""
 
 
 @dataclass(slots=True)
 class FetchPosition:
-    """Where reading a partition stands. ``epoch`` of its leader; ``read_epoch`` of the last batch, -1: not known.
+    """The position of reading a partition. ``epoch`` of its leader; ``read_epoch`` of the last batch, -1: not known.
 
     ``batch_bytes``: of the last batch that an answer cut off, 0: none yet. ``inflation``: how much larger plain records
     are than the compressed ones that were read.
@@ -91,11 +91,11 @@ class FetchPosition:
             self.batch_bytes = max(0, _BATCH.unpack_from(rest)[1]) + _BATCH.size
 
     def fetch_bytes(self, places: int) -> int:
-        """How much to ask for, where it is one of so many partitions.
+        """The maximum bytes to request for it, where it is one of so many partitions.
 
-        A broker cuts where it was told to, whatever stands there, and what it gives of a batch that is cut off was
-        sent for nothing: of batches of 1.4 MB and 2 MB asked for, a third. So it is asked for as many batches of the
-        last one's size as there is room for, at least one.
+        A broker cuts its answer at that limit, even within a batch, and the part of that batch is sent for nothing: a
+        third of the answer for batches of 1.4 MB and a limit of 2 MB. So the limit is a multiple of the last batch's
+        size, as many as there is room for, at least one.
         """
         share = min(PARTITION_BYTES, max(ANSWER_BYTES // places, _LEAST_BYTES))
         share = max(int(share / self.inflation), min(share, SMALL_BYTES))
@@ -126,14 +126,14 @@ Found = tuple[str, int, RecordRun] | Passed | Refused
 class Fetcher:
     """One connection and the partitions that are read over it. One request at a time: the broker takes no second one.
 
-    ``asked``: topics whose records are wanted with parts; ``bare``: one whose identities nobody asks for.
+    ``requested_headers``: topics whose records are wanted with parts; ``bare``: one whose identities nobody reads.
     """
 
-    def __init__(self, wire: Wire, loops: Compiled, asked: Asked, bare: str | None, wait_ms: int) -> None:
+    def __init__(self, wire: Wire, loops: Compiled, requested_headers: Asked, bare: str | None, wait_ms: int) -> None:
         self.wire = wire
         self.places: dict[Where, FetchPosition] = {}
         self._loops = loops
-        self._asked = asked
+        self._requested_headers = requested_headers
         self._bare = bare
         self._wait_ms = wait_ms
         self._memory = BufferPool(_BUFFER_BYTES, _SPARE)
@@ -156,7 +156,7 @@ class Fetcher:
         return self.places.pop(where, None)
 
     def take(self) -> list[Found] | Lost:
-        """The records that have arrived; asks for more."""
+        """The records that have arrived; requests more."""
         found: list[Found] = []
         lost = self.wire.flush()
         if lost is None and self._requested is not None:
@@ -174,7 +174,7 @@ class Fetcher:
             lost = self._request()
         if lost is not None and not found:
             return lost
-        return found  # where the connection was lost beside, the next call says so
+        return found  # if the connection was lost too, the next call returns that
 
     def _request(self) -> Lost | None:
         """In turn another partition is the first: the broker gives at least a batch of that one, however large."""
@@ -194,8 +194,8 @@ class Fetcher:
         return self._buffer.data
 
     def _lend(self, size: int) -> Buffer:
-        lent = SMALL_BYTES <= size <= _BUFFER_BYTES - PAD_BYTES
-        return self._memory.lend() if lent else np.empty(size + PAD_BYTES, np.uint8)
+        pooled = SMALL_BYTES <= size <= _BUFFER_BYTES - PAD_BYTES
+        return self._memory.lend() if pooled else np.empty(size + PAD_BYTES, np.uint8)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class Fetcher:
         return Refused(place, why, moved)
 
     def _walked(self, place: FetchPosition, buffer: Buffer, at: int, end: int, sums: int) -> RecordRun | None:
-        """The records that stand there; ``self._row`` gets the findings."""
+        """The records in that range of the buffer; ``self._row`` gets the findings."""
         address = buffer.ctypes.data
         height = self._loops.count_records(address + at, address + end)
         fields = np.empty((table.NARROW, height), np.int64)
@@ -293,7 +293,7 @@ class Fetcher:
         if rows == 0:
             return None
         headers = keys = parts = None
-        names, some = self._asked.get(place.where[0]), int(self._row[table.BESIDE])
+        names, some = self._requested_headers.get(place.where[0]), int(self._row[table.BESIDE])
         if some and (names is not None or some & table.SOME_BESIDE):
             width = table.WIDTH if names is None else table.WHOLE
             fields = np.empty((width, height), np.int64)

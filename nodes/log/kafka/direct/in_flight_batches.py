@@ -4,7 +4,7 @@ A batch that may have arrived is sent again as it was; the broker knows it by it
 answers where it lies (idempotent producer, KIP-98). It remembers the last five, so no more are ever on their way.
 Of a producer that it does not know the broker takes a batch with any sequence number first (KIP-360). So until one has
 been acknowledged there is one on its way: if it is refused, the next one must not be taken in its place.
-Pure: told what happens, and asked what to send.
+Pure: the sender reports each event to it, and takes from it the batches to send.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORGOTTEN_S = 600.0
 """After so long without a batch the broker may not know the producer any more (a day, by Kafka's defaults)."""
 UNKNOWN_TOPIC = 3
 MOST_TOGETHER_BYTES = 16 << 20
-"""Of a request with batches of several partitions; brokers take 100 MB unless told otherwise."""
+"""Of a request with batches of several partitions; brokers take 100 MB by default."""
 Writer = Callable[[deque[UnsentRecords], int], Batch]
 """Makes a batch of the first pieces, with that sequence number."""
 
@@ -102,7 +102,7 @@ class Track:
         self.again |= self.in_flight
 
     def resumable(self) -> bool:
-        """Whether it waits for somebody to say that its leader is found again."""
+        """Whether it waits for its leader to be found again."""
         return self.again and not self.in_flight
 
     def resume(self) -> None:

@@ -23,7 +23,7 @@ from nodes.log.kafka.direct.connection import (
 from nodes.log.kafka.direct.security import Dialer
 
 CONNECT_S = 3.0
-"""For a connection, and for each answer: a broker that stands still is passed over, and asked longer later."""
+"""For a connection, and for each answer: a broker that hangs is passed over, and gets a longer timeout later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Wanted:
 
     ``have``: brokers to which there is a connection already. ``versions``: of requests that a leader has to take.
     ``places``: the partitions whose leaders are connected to (None: all), with the epoch of the last record that was
-    read of each; where a newer leader is found, it is asked where that epoch ends (-1: it is not). ``patience_s``: for
+    read of each; from a newer leader the end of that epoch is fetched (-1: it is not). ``patience_s``: for
     a connection and for each answer.
     """
 
@@ -69,7 +69,7 @@ def addresses(bootstrap: str) -> list[Address]:
 
 
 def find(brokers: Sequence[Address], wanted: Wanted, dialer: Dialer) -> Found | Lost:
-    """Ask one broker after the other, until one says who leads these topics; then connect to the leaders."""
+    """Query one broker after the other, until one names the leaders of these topics; then connect to the leaders."""
     why = Lost("no address of a broker")
     for address in brokers:
         wire = dialer.connect(address, wanted.patience_s)

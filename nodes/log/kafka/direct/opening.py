@@ -1,7 +1,7 @@
 """How a sender writes: on connections of its own, or by confluent-kafka. A thread beside the sender finds out.
 
-Only an answer decides. A broker that is slow, away, or has no number for a producer just now is asked again, each time
-with more patience, as long as the sender lives.
+Only an answer decides. Requests to a broker that is slow, away, or has no number for a producer just now are retried,
+each time with a longer timeout, until the sender is closed.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ def unknown_property(config: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The number of a new producer, and the leaders of the first topic if a broker has told them."""
+    """The number of a new producer, and the leaders of the first topic if a broker has named them."""
 
     producer: Producer
     found: Found | Lost
 
 
-def open_once(ask: Sequence[Address], name: str, dialer: Dialer, patience_s: float) -> Opened | Lost:
-    """Ask one broker after the other; ``Unserved`` if one has answered that it cannot be spoken to in our way."""
+def open_once(brokers: Sequence[Address], name: str, dialer: Dialer, patience_s: float) -> Opened | Lost:
+    """Query one broker after the other; ``Unserved`` if one has answered that it does not take these requests."""
     why = Lost("no address of a broker")
-    for address in ask:
+    for address in brokers:
         wire = dialer.connect(address, patience_s)
         if isinstance(wire, Lost):
             why = _plainest(why, wire)
@@ -64,7 +64,7 @@ def open_once(ask: Sequence[Address], name: str, dialer: Dialer, patience_s: flo
             waits = remedy(producer) is Remedy.WAIT
             producer = (Lost if waits else Unserved)(f"a producer's number is refused (error {producer})")
         if isinstance(producer, Producer):
-            return Opened(producer, leaders.find(ask, Wanted([name], (), WANTED, patience_s=patience_s), dialer))
+            return Opened(producer, leaders.find(brokers, Wanted([name], (), WANTED, patience_s=patience_s), dialer))
         why = _plainest(why, producer)
     return why
 
@@ -78,7 +78,7 @@ class Opening:
 
     def __init__(self, bootstrap: str, name: str, dialer: Dialer, most_s: float) -> None:
         self.why = ""
-        self._bootstrap, self._ask = bootstrap, leaders.addresses(bootstrap)
+        self._bootstrap, self._brokers = bootstrap, leaders.addresses(bootstrap)
         self._name, self._dialer, self._most_s = name, dialer, most_s
         self._closed, self._over = threading.Event(), threading.Event()
         self._lock = threading.Lock()
@@ -103,7 +103,7 @@ class Opening:
     def _run(self) -> None:
         pause_s, patience_s, warned_s = _LEAST_PAUSE_S, leaders.CONNECT_S, float("-inf")
         while not self._closed.is_set():
-            found = open_once(self._ask, self._name, self._dialer, patience_s)
+            found = open_once(self._brokers, self._name, self._dialer, patience_s)
             if isinstance(found, Opened | Unserved):
                 self._end(found)
                 return
@@ -111,10 +111,10 @@ class Opening:
             if time.monotonic() - warned_s > _WARN_S:
                 warned_s = time.monotonic()
                 logger.warning(
-                    "Kafka %s: no broker lets this node write yet (%s); asking again", self._bootstrap, found.why
+                    "Kafka %s: no broker lets this node write yet (%s); retrying", self._bootstrap, found.why
                 )
             self._closed.wait(pause_s)
-            self._ask = [*self._ask[1:], *self._ask[:1]]
+            self._brokers = [*self._brokers[1:], *self._brokers[:1]]
             pause_s = min(2 * pause_s, _MOST_PAUSE_S)
             patience_s = max(leaders.CONNECT_S, min(2 * patience_s, self._most_s))
 

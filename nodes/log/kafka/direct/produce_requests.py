@@ -27,7 +27,7 @@ WANTED = {PRODUCE: 7, METADATA: METADATA_VERSION, INIT_PRODUCER_ID: 1}
 """Versions that are used here."""
 _ALL_REPLICAS, _NOBODY = -1, -1
 _NOT_YET = frozenset([7, 14, 15, 16])
-"""Too late, numbers are being fetched from the controller, nobody gives them out: to be asked again."""
+"""Too late, numbers are being fetched from the controller, no broker assigns them: to be retried."""
 _PAUSE_S = 0.02
 
 

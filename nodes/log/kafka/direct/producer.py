@@ -1,4 +1,4 @@
-"""A sender that writes Kafka's batches itself and asks the leaders to take them, on connections of its own.
+"""A sender that writes Kafka's batches itself and sends them to the leaders, on connections of its own.
 
 It is as strict as confluent-kafka's: idempotent, in order, and nothing follows what failed.
 """
@@ -28,18 +28,18 @@ from nodes.log.kafka.producer import SLICE_S, Sender
 from nodes.log.kafka.record_columns import Records
 
 ANSWER_S = 30.0
-"""A broker that says nothing for so long is asked on a new connection."""
+"""After so long without an answer of a broker, requests are retried on a new connection."""
 SILENT_S = 3.0
-"""While a broker says nothing for so long, the others are asked whether it still leads."""
+"""After so long without an answer of a broker, the others are queried for its partitions' leaders."""
 _MOST_PAUSE_S, _LEAST_PAUSE_S = 1.0, 0.05
 _POLL_INTERVAL_S, _MANY_REQUESTS = 0.005, 3
-"""Answers are looked for so rarely, unless so many are out: more than five batches of a partition never are."""
+"""The interval of polls for answers, unless so many are out: more than five batches of a partition never are."""
 MAX_RECORDS = 100_000
 """Handed over and not yet acknowledged, as librdkafka has it."""
 
 
 class _Line:
-    """A connection, and what was asked on it and not yet answered, in order."""
+    """A connection, and its requests that are not yet answered, in order."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -133,7 +133,7 @@ class BatchSender(Sender):
         self._raise_failure()
 
     def _may_be_answered(self) -> bool:
-        """Whether to look: to ask the system at each turn costs more than what there is to learn."""
+        """Whether to poll for answers: a system call in each turn costs more than an earlier answer gains."""
         now_s = time.monotonic()
         busy = any(len(line.requests) >= _MANY_REQUESTS or line.wire.unsent for line in self._lines.values())
         if now_s < self._poll_s and not busy:
@@ -180,7 +180,7 @@ class BatchSender(Sender):
         self._lines.clear()
 
     def _drop(self, address: Address, line: _Line) -> None:
-        """The connection is gone: what was asked on it is asked again when there is another."""
+        """The connection is gone: its open requests are sent again when there is another."""
         if self._lines.get(address) is not line:
             return
         self._lines.pop(address).wire.close()
@@ -192,20 +192,20 @@ class BatchSender(Sender):
                 track.lost()
 
     def _search(self, names: Collection[str]) -> None:
-        """Look for leaders; another broker is the first to be asked each time, as one that stands still costs time."""
+        """Search for leaders; each search begins at another broker, since one that hangs costs time."""
         patience_s = max(leaders.CONNECT_S, min(self._patience_s, self._timeout_s))
         self._finder.start(self._brokers, Wanted(sorted(names), set(self._lines), WANTED, patience_s=patience_s))
         self._brokers = [*self._brokers[1:], *self._brokers[:1]]
 
     def _doubt(self, now_s: float) -> None:
-        """Where a broker says nothing, look whether others lead by now what it was asked to take."""
+        """While a broker does not answer, check whether the partitions of its open requests have new leaders."""
         silent = [line for line in self._lines.values() if line.requests and now_s - line.received_s > SILENT_S]
         if silent and not self._finder.busy and now_s >= self._pause_until_s:
             self._pause_until_s = now_s + _MOST_PAUSE_S
             self._search({track.name for line in silent for _, batches in line.requests for track, _ in batches})
 
     def _drop_replaced(self) -> None:
-        """Of brokers that do not lead any more what they were asked to take, no answer is waited for."""
+        """Drop the connection to a silent broker that does not lead the partitions of its open requests any more."""
         for address, line in list(self._lines.items()):
             places = {(track.name, track.partition) for _, batches in line.requests for track, _ in batches}
             silent = time.monotonic() - line.received_s > SILENT_S
@@ -213,7 +213,7 @@ class BatchSender(Sender):
                 self._drop(address, line)
 
     def _find_again(self, now_s: float) -> None:
-        """Look for the leaders of those that have lost theirs, and go on with those that are found."""
+        """Search for the leaders of partitions that have lost theirs, and go on with those that are found."""
         stale = [track for track in self._tracks.values() if track.resumable() and track.oldest_s() is not None]
         found = self._finder.result()
         if isinstance(found, Lost):

@@ -3,7 +3,7 @@
 Two rules for this file: nothing is believed, so that no length leads out of the buffer (but for eight bytes of its
 padding); and a batch gives all of its records or none. Format: kafka.apache.org/documentation/#recordbatch.
 """
-# Numba compiles what stands here; its scalars are plain numbers to a type checker.
+# Numba compiles this file; a type checker takes its scalars for plain numbers.
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _batch_end(at, end):
 
 @compiled
 def count_records(at, end):
-    """How many records whole batches between two addresses say they have; of what cannot be so many: none."""
+    """Number of records by the heads of the whole batches between two addresses; 0 for a head that cannot be true."""
     count = np.int64(0)
     while True:
         behind = _batch_end(at, end)
@@ -114,10 +114,10 @@ def count_records(at, end):
 def walk(buffer, at, end, offset, table, height, beside, name, tables, found):
     """Fill ``table`` with the records from ``offset`` on of the whole batches between two places of the buffer.
 
-    ``buffer``, ``table`` (columns of ``height``, what ``count_records`` says), ``tables`` (of CRC-32C, 0: it is not
-    looked at) and ``found`` are addresses; ``beside`` 1: also the columns of keys and headers, 2: all columns.
-    ``name``: of the header that is looked for, a word of its five bytes. The findings are in ``found``, as
-    ``read_batches_table`` says.
+    ``buffer``, ``table`` (columns of ``height``, the result of ``count_records``), ``tables`` (of CRC-32C, 0: it is not
+    checked) and ``found`` are addresses; ``beside`` 1: also the columns of keys and headers, 2: all columns.
+    ``name``: of the header to find, a word of its five bytes. ``found`` holds the findings in the layout of
+    ``read_batches_table``.
     """
     rows, status, epoch, some = np.int64(0), np.int64(DONE), np.int64(-1), np.int64(0)
     at += buffer
@@ -258,7 +258,7 @@ def _header(at, end, count, name):
 
 @compiled
 def find_header(buffer, fields, height, rows, name, size, places):
-    """Where the last header of a name stands in each record of the table of a walk: starts and ends, or twice -1.
+    """Position of the last header of a name in each record of the table of a walk: starts and ends, or twice -1.
 
     All are addresses but ``height``, ``rows``, and ``size``, of the name in bytes; ``places`` has two columns of
     ``rows``. A header without a value is none.

@@ -2,9 +2,9 @@
 
 OFFSET, STAMP, START, END, KEY_START, KEY_END, HEADER_START, HEADER_END, WIDTH = range(9)
 """Columns, one after the other. Places are counted from the buffer's start; -1 where there is no key, and two equal
-ones where there is no header. Those from ``KEY_START`` on are only there for a walk that is asked for them."""
+ones where there is no header. Those from ``KEY_START`` on are only filled on request."""
 SIZE, HEADERS_START, RECORD_END, HEADERS, WHOLE = range(WIDTH, WIDTH + 5)
-"""Columns for a walk that is asked for all: bytes of the value (-1: it is null), where the headers of all names begin
+"""Columns for a walk over all of them: bytes of the value (-1: it is null), where the headers of all names begin
 and the record ends, and how many headers there are."""
 NARROW = KEY_START
 """How many columns there are otherwise."""

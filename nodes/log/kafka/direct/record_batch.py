@@ -56,7 +56,7 @@ class UnsentRecords:
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Records that go out together. ``callbacks``: whom to tell, and how many of its records come before that.
+    """Records that go out together. ``callbacks``: a callback, and how many of the batch's records it acknowledges.
 
     ``size``: bytes as they were handed over; ``in_flight``: whether it is on its way; ``first_offset``: where it lies.
     """
@@ -153,7 +153,7 @@ class BatchWriter:
     def _headed(
         self, buffer: NDArray[np.uint8], attributes: int, count: int, producer: Producer, sequence: int, now_ms: int
     ) -> bytes:
-        """With what stands before the records, written into the room that was left for it."""
+        """The batch with its head, which is written into the room before the records."""
         head, end = memoryview(buffer), len(buffer)  # pyright: ignore[reportArgumentType]  # numpy's arrays are buffers
         _put_head(head, end, attributes, count, producer, sequence, now_ms)
         _SUM.pack_into(head, _HEAD.size, self._sum(buffer.ctypes.data, end))
@@ -167,7 +167,7 @@ class BatchWriter:
 def _put_head(
     head: bytearray | memoryview, end: int, attributes: int, count: int, producer: Producer, sequence: int, now_ms: int
 ) -> None:
-    """All that stands before the records but the checksum."""
+    """Write the head of a batch, all of it but the checksum."""
     _HEAD.pack_into(head, 0, 0, end - _BEFORE_LENGTH, _NO_EPOCH, _MAGIC)
     _BODY.pack_into(head, _SUMMED, attributes, count - 1, now_ms, now_ms, producer.id, producer.epoch, sequence, count)
 

@@ -1,6 +1,6 @@
 """How a direct connection is made: in plain text or by TLS, with or without a user.
 
-Other ways (Kerberos, engines, cipher lists) are left to confluent-kafka: ``unsupported_security`` says so.
+Other ways (Kerberos, engines, cipher lists) are left to confluent-kafka: ``unsupported_security`` names them.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class TlsSocket:
             raise BlockingIOError from None
 
     def setsockopt(self, *option: int) -> None:
-        """Nothing: how many bytes are missing on the wire cannot be told from how many are missing of an answer."""
+        """Nothing: the bytes missing on the wire do not follow from the bytes missing of an answer."""
 
     def setblocking(self, flag: bool) -> None:
         self._tls.setblocking(flag)

@@ -1,8 +1,8 @@
-"""The compiled loop that writes records as they stand in Kafka's batches (magic 2), from columns.
+"""The compiled loop that writes records in the format of Kafka's batches (magic 2), from columns.
 
 Format: kafka.apache.org/documentation/#recordbatch. The batch's head is ``record_batch.py``'s.
 """
-# Numba compiles what stands here; its scalars are plain numbers to a type checker.
+# Numba compiles this file; a type checker takes its scalars for plain numbers.
 # pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations

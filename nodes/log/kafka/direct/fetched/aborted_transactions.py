@@ -55,7 +55,7 @@ def batch_runs(data: memoryview, at: int, end: int, aborted: memoryview, checksu
             within.add(waiting.pop(0)[1])
         if producer in within and flags & TRANSACTIONAL:
             if checksum(at + SUMMED_FROM, behind) != crc:
-                break  # whoever reads it says so
+                break  # the reader of the batch reports the damage
             if not flags & CONTROL:
                 if begun < at:
                     yield BatchRun(begun, at)

@@ -51,9 +51,9 @@ def test_no_offset_is_no_answer_and_is_asked_for_again() -> None:
 
 def test_whoever_gets_no_answer_says_so_by_name() -> None:
     silent = topics(Broker(None, None, None), timeout_s=0.05)
-    with pytest.raises(LogUnavailable, match="asking for offsets"):
+    with pytest.raises(LogUnavailable, match="requesting offsets"):
         silent.offsets([T], at_end=True)
-    with pytest.raises(LogUnavailable, match="asking for limits of 't'"):
+    with pytest.raises(LogUnavailable, match="requesting limits of 't'"):
         silent.limit("t")
 
 
@@ -89,5 +89,5 @@ def test_a_topic_that_stays_unknown_is_named_soon(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(kafka_topics, "SPREAD_S", 0.05)
     with pytest.raises(UnknownTopic, match="was the topic deleted"):
         topics(Newcomer(1_000_000)).offsets([T], at_end=True)
-    with pytest.raises(UnknownTopic, match="asking for limits of 't'"):
+    with pytest.raises(UnknownTopic, match="requesting limits of 't'"):
         topics(Newcomer(1_000_000)).limit("t")
