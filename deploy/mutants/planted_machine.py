@@ -166,8 +166,8 @@ MACHINE = (
     Mutant(
         "a damaged record behind a known gap is forgotten",
         "nodes/machine/broadcast/gaps.py",
-        "gap.unknown, gap.asked = True, False",
-        "gap.unknown, gap.asked = gap.target == (RECORD_START, []), False",
+        "gap.unknown, gap.requested = True, False",
+        "gap.unknown, gap.requested = gap.target == (RECORD_START, []), False",
         tests=(GAPS + "test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too",),
     ),
     Mutant(

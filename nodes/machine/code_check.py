@@ -31,7 +31,7 @@ def last_recorded(recorded: Sequence[str]) -> JobVersion | None:
 
 
 def check_unknown(job: str, accept: bool, advice: str) -> None:
-    """Of a job whose log says nothing of its code that this release can read."""
+    """Of a job whose log records no code version that this release can read."""
     if not accept:
         raise JobMismatch(
             f"job {job!r} was begun by another release of Holon, which recorded less of its code and no types of its "

@@ -57,7 +57,7 @@ class Accusing:
             self._feed_apart(self._apart, runner, run)
 
     def waits(self, runner: Runner) -> bool:
-        """Whether the runner stands at a record whose verdict has not come back yet."""
+        """Whether the runner's next record is one whose verdict has not come back yet."""
         if not self._accused or self._accused.get(runner.partition) != runner.task.next_offset:
             return False
         ownership, partition = self._work.ownership, runner.partition

@@ -14,7 +14,7 @@ KEPT_CHECKPOINTS = 3
 
 
 class Durable:
-    """Remembers what was computed, until it is told to ``forget`` because a checkpoint was saved."""
+    """Remembers what was computed, until ``forget`` is called because a checkpoint was saved."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[Position, int]] = {}

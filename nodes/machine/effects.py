@@ -110,7 +110,7 @@ class Ending(Enum):
     """Why a node leaves."""
 
     DONE = "done"  # all input has ended and every window is answered, durably
-    STOPPED = "stopped"  # somebody asked for it
+    STOPPED = "stopped"  # an operator or a client requested it
     FAILED = "failed"  # the user's function, or something that this node cannot get past
     SUPERSEDED = "superseded"  # a newer incarnation of the job runs
 

@@ -22,7 +22,8 @@ class Ticked:
 class ControlRead:
     """Records of the control topic, in order; ``at_end``: there were no more when the read began.
 
-    Not ``asked``: no more had arrived, but there may be some on the log. ``next_offset``: where the next read begins.
+    ``asked``: the log was queried for its end; if not, records that have not arrived may be on the log.
+    ``next_offset``: where the next read begins.
     """
 
     values: Sequence[bytes]
@@ -59,7 +60,7 @@ class InputRead:
 
 @dataclass(frozen=True, slots=True)
 class InputEndRequested:
-    """The log was asked how far an input partition goes, of which this node has read everything before ``offset``.
+    """The log's answer for the end of an input partition, of which this node has read everything before ``offset``.
 
     ``end`` counts what is there and cannot be read yet (open transactions) too.
     """
@@ -177,7 +178,7 @@ class MergedAwaited:
 
 @dataclass(frozen=True, slots=True)
 class FiguresChanged:
-    """Figures that only the shell knows, by name: the heartbeats tell them from now on."""
+    """Figures that only the shell knows, by name: the heartbeats carry them from now on."""
 
     figures: Mapping[str, float]
 
@@ -191,7 +192,7 @@ class BroadcastLost:
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """Somebody asked this node alone to leave (SIGTERM): drain, checkpoint, release."""
+    """A request to this node alone to leave (SIGTERM): drain, checkpoint, release."""
 
 
 @dataclass(frozen=True, slots=True)

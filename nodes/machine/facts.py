@@ -120,14 +120,14 @@ class RecordAccused:
 
 @dataclass(frozen=True, slots=True)
 class RetryRequested:
-    """Those who start from now on try again where the function failed; so often was that asked."""
+    """Nodes that start from now on retry where the function failed; ``times``: how often that was requested."""
 
     times: int
 
 
 @dataclass(frozen=True, slots=True)
 class CodeAccepted:
-    """Somebody has said that the job goes on with this version of its program."""
+    """An operator has confirmed that the job goes on with this version of its program."""
 
     version: str
 

@@ -24,10 +24,10 @@ from wcrdt.replica.replica import Punctuation, SlotDelta
 from wcrdt.replica.slots import Position
 
 FORMAT_VERSION = 4
-"""The newest that this release reads. It writes the oldest that can say what a message says (``Message.format``)."""
+"""The newest that this release reads. It writes a message in the oldest format that has its fields (``format``)."""
 FIRST_VERSION = 1
 NUMBERED_VERSION = 3
-"""Since this one lives of nodes and commands are told apart, so that none counts twice."""
+"""Since this one incarnations of nodes and commands have numbers or ids, so that none counts twice."""
 COLUMNS_VERSION = 4
 """Since this one nodes write keyed state as columns into deltas and checkpoints, which a node before it cannot read."""
 MAX_CONTROL_BYTES = 1 << 20
@@ -52,7 +52,7 @@ class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
 
     @property
     def format(self) -> int:
-        """The first format that has what this message says: readers of an older one have to stop."""
+        """The first format that has this message's fields: readers of an older one have to stop."""
         return FIRST_VERSION
 
 
@@ -118,7 +118,7 @@ class Leaving(Message, frozen=True, tag="leaving"):
 
 
 class Alive(Message, frozen=True, tag="alive"):
-    """In a large fleet: the node has heard these since it last said so, itself among them."""
+    """In a large fleet: the nodes whose heartbeats this node has received since its last report, itself among them."""
 
     node: Name
     nodes: list[Name]
@@ -210,7 +210,7 @@ class MergedSaved(Message, frozen=True, tag="merged"):
 
 
 class SlotWanted(Message, frozen=True, tag="want"):
-    """The node has a gap in the partition's slot behind ``(offset, step)`` and asks for a full one."""
+    """The node has a gap in the partition's slot behind ``(offset, step)`` and requests a full one."""
 
     node: Name
     partition: Partition
@@ -225,7 +225,7 @@ class SlotWanted(Message, frozen=True, tag="want"):
 class EndOfInput(Message, frozen=True, tag="end"):
     """The bounded input of the partition ends before ``offset``; the first such record of a partition wins.
 
-    ``reached``: it was so long already when this was said; else somebody is still writing it.
+    ``reached``: it was so long already when this was declared; else its producer is still writing it.
     """
 
     partition: Partition
@@ -261,7 +261,7 @@ class Crashed(Message, frozen=True, tag="crashed"):
 
 
 class Command(Message, frozen=True, tag="command"):
-    """Somebody outside asks the fleet for something; "stop": every node drains, saves checkpoints and leaves.
+    """A request of an operator to the fleet; "stop": every node drains, saves checkpoints and leaves.
 
     ``id`` is drawn for each command, so that it counts once; "": of an older release, and counts whenever it is read.
     """
@@ -327,7 +327,7 @@ class BadReason(Enum):
 
 
 class BadMessage(Exception):
-    """Bytes that are not a message of this version; ``reason`` is for counting, the text says more.
+    """Bytes that are not a message of this version; ``reason`` is for counting, the text has the details.
 
     Callers count and ignore it, except ``NEWER_VERSION`` on the control topic, which must stop the node.
     """

@@ -126,9 +126,9 @@ class Node:
         return [] if self.left is not None or self.work.stopping or self.failing else self.work.wanted()
 
     def silent_inputs(self) -> list[WantedInput]:
-        """Inputs that have been silent for long: of these the shell should ask the log how far they go."""
-        stands = self.left is not None or self.work.stopping or self.failing
-        return [] if stands else self.work.idleness.silent_inputs()
+        """Inputs that have been silent for long: the shell should query the log for their ends."""
+        ending = self.left is not None or self.work.stopping or self.failing
+        return [] if ending else self.work.idleness.silent_inputs()
 
     def needs_end(self) -> bool:
         """Whether what comes next rests on knowing the control topic to its end."""
@@ -170,7 +170,7 @@ class Node:
                 except DecodeError as error:
                     self._leave(Ending.FAILED, str(error))
 
-    # --- what others say --------------------------------------------------------------------------------------------
+    # --- messages of others -----------------------------------------------------------------------------------------
 
     def _control_read(self, read: e.ControlRead) -> None:
         try:
@@ -312,7 +312,7 @@ class Node:
             self._leave(Ending.SUPERSEDED, f"incarnation {self.ownership.incarnation} of the job has started")
         if self.member.greeted:
             return
-        for failed in self.ownership.failures(self.code_hash):  # in the history, so that no fact tells of it
+        for failed in self.ownership.failures(self.code_hash):  # in the history, so that no fact reports it
             self._leave(Ending.FAILED, failed.error)
         self._leave_to_other_code()  # which was accepted since this node was started, or while it was no member
         if not (self.work.stopping or self.merging.awaited) and self.left is None:
@@ -369,7 +369,7 @@ class Node:
         return self.member.bad_messages + self._bad_broadcast
 
     def _function_failed(self, error: UserFunctionError) -> None:
-        """Tell everybody, so that the same record does not take one node after the other."""
+        """Report the failure to the fleet, so that the same record does not end one node after the other."""
         if self.work.replicas.give_up(error.partition):
             return  # its owner meets the record too
         self._failed(error.partition, error.offset, f"{error}\n{error.details}", error.trace)

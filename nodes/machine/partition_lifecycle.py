@@ -1,4 +1,4 @@
-"""The life of a partition at one node, as a table of states and transitions.
+"""The lifecycle of a partition at one node, as a table of states and transitions.
 
 Two rules for this file: what is not in ``TRANSITIONS`` cannot happen; nothing here knows what a partition computes.
 """
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class PartitionStage(Enum):
-    """Where a partition stands at this node: as its owner, or as a standby of its owner."""
+    """The stage of a partition at this node: as its owner, or as a standby of its owner."""
 
     LOADING = "loading"
     """The newest checkpoint is being loaded."""
@@ -32,7 +32,7 @@ class PartitionStage(Enum):
 
 
 class LifecycleEvent(Enum):
-    """An event in the life of a partition at this node."""
+    """An event in the lifecycle of a partition at this node."""
 
     LOADED = "loaded"
     """The checkpoint has been restored, or there is none."""

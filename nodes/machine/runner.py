@@ -1,6 +1,6 @@
 """The runner: one partition that this node processes, as its owner from the claim to the release, or as a standby.
 
-Two rules for this file: outputs and deltas leave in order and under growing tickets; a checkpoint is asked for only
+Two rules for this file: outputs and deltas leave in order and under growing tickets; a checkpoint is requested only
 when everything before it is acknowledged.
 """
 
@@ -109,7 +109,7 @@ class Runner:
         self._held: list[Held] = []
         self._awaited = AwaitedEnds(self.task, replica, job.program)
 
-    # --- coming to life -------------------------------------------------------------------------------------------
+    # --- restoring ------------------------------------------------------------------------------------------------
 
     def restore(
         self, data: bytes | None, now_ms: int, continued: ContinuedIncarnation | None = None
@@ -227,7 +227,7 @@ class Runner:
         return self.task.records.events if isinstance(self.job.source.format, AtomFormat) else self._taken
 
     def apply_punctuations(self) -> bool:
-        """Take the accepted punctuations that stand at the current position.
+        """Take the accepted punctuations at the current position.
 
         False if one was accepted at a position that this task has passed without it: its work since then is void and
         has to be made again from the checkpoint.
@@ -289,7 +289,7 @@ class Runner:
         return self.task.take_delta()
 
     def awaited(self) -> Awaited:
-        """The ends that others wait for and that the next delta tells them."""
+        """The ends that others wait for and that the next delta carries."""
         return self._awaited.now()
 
     def broadcast(self, delta: SlotDelta | Punctuation) -> Effect:

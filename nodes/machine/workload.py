@@ -1,7 +1,7 @@
 """The workload of a node: its runners, and what they are to do as input, slots and acknowledgements come in.
 
-Two rules for this file: results leave before the delta that says they are made; nothing here knows why a partition is
-this node's (that is ``node.py``).
+Two rules for this file: results leave before the delta that reports their windows as answered; nothing here knows why
+a partition is this node's (that is ``node.py``).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from wcrdt.replica.replica import Replica
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 WINDOWS_LEFT = "windows_left"
+"""The name of ``Workload.windows_left`` in a node's heartbeats."""
 SLOW_RECORDS = "slow_records"
-"""Under this name a node's heartbeats tell what ``Workload.windows_left`` gives."""
 PID = "pid"
-"""Under this name they tell which process it is."""
+"""The name of the process id in them."""
 
 
 class Workload:
@@ -328,7 +328,7 @@ class Workload:
                 self._maybe_release(runner)
 
     def _flush(self, runner: Runner, always: bool = False) -> None:
-        """Results first, then the delta that says they are made."""
+        """Results first, then the delta that reports their windows as answered."""
         if runner.standby is not None:
             self.replicas.flush(runner, runner.standby)
             return

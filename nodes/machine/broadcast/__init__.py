@@ -1,1 +1,1 @@
-"""Deltas of windowed state between nodes: sent, asked for again, merged, forgotten; pure."""
+"""Deltas of windowed state between nodes: sent, requested again, merged, forgotten; pure."""

@@ -1,4 +1,4 @@
-"""Ends of windows that others wait for: which of them the next delta of a partition tells, and whether it is due.
+"""Ends of windows that others wait for: which of them the next delta of a partition carries, and whether it is due.
 
 Two rules for this file: nothing here sends; an end that nobody waits for makes no delta leave early.
 """
@@ -44,7 +44,7 @@ class AwaitedEnds:
         self._closed_ms = None
 
     def now(self) -> Awaited:
-        """The ends that others wait for and that the next delta tells them."""
+        """The ends that others wait for and that the next delta carries."""
         answered = self._answers()
         if self._task.records.ended or self._task.waiting:
             return Awaited(self._task.scope.record.watermark_ms, answered)
@@ -74,7 +74,7 @@ class AwaitedEnds:
         """
         record = self._task.scope.record
         known = record.position, record.broadcast_watermark_ms, record.watermark_ms, self._replica.changes
-        if known != self._closes[0]:  # it is asked at every step, and most steps concern others
+        if known != self._closes[0]:  # this is called at every step, and most steps concern others
             self._closes = known, self._find_closed(record)
         return self._closes[1]
 

@@ -1,4 +1,4 @@
-"""News of a partition as it goes to the broadcast, and what to say where a delta is larger than any reader takes."""
+"""Deltas of a partition as they go to the broadcast, and the error where one is larger than any reader takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gaps: slots of which something is missing here, and when to ask for them.
+"""Gaps: slots of which something is missing here, and when to request them.
 
 Two rules for this file. A delta that was read and not applied is missing until the slot reaches its end, and is
 requested until then, since the answer can be lost too. Requests to one owner have a minimum interval, which grows while
@@ -17,7 +17,7 @@ from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 MOST_DOUBLINGS = 7
 SlotPlace = tuple[Position, list[int]]
-"""Where the record track of a slot stands, and through which end each stage has answered."""
+"""Position of a slot's record track, and through which end each stage has answered."""
 
 
 @dataclass(slots=True)
@@ -30,8 +30,8 @@ class _Gap:
     place: SlotPlace
     target: SlotPlace = field(default_factory=lambda: (RECORD_START, []))
     unknown: bool = False
-    asked_ms: int | None = None
-    asked: bool = False  # since the last damaged record
+    requested_ms: int | None = None
+    requested: bool = False  # since the last damaged record
     reread: bool = False
     rereads: int = 0
     vain: int = 0
@@ -47,7 +47,7 @@ class _Gap:
 class Gaps:
     """The deltas that one node misses.
 
-    ``patience_ms``: how long to wait before asking again, and before a suspicion counts.
+    ``patience_ms``: how long to wait before the request is repeated, and before a suspicion counts.
     """
 
     def __init__(self, replica: Replica, patience_ms: int) -> None:
@@ -61,7 +61,7 @@ class Gaps:
         place = self._place(partition)
         gap = self._gaps.setdefault(partition, _Gap(place))
         if target is None:
-            gap.unknown, gap.asked = True, False
+            gap.unknown, gap.requested = True, False
         else:
             ends_ms = starmap(max, zip_longest(gap.target[1], target[1], fillvalue=BEFORE_TIME_MS))
             before, gap.target = gap.target, (max(gap.target[0], target[0]), list(ends_ms))
@@ -85,12 +85,12 @@ class Gaps:
         The deltas of a damaged record are in it, if they were requested.
         """
         gap = self._gaps.get(partition)
-        if gap is None or gap.asked_ms is None:
+        if gap is None or gap.requested_ms is None:
             return True
-        gap.unknown &= not gap.asked
+        gap.unknown &= not gap.requested
         if self.closed(partition) or gap.reread or _reaches(self._place(partition), gap.target):
             return True
-        gap.reread = True  # once for each time that somebody was asked
+        gap.reread = True  # once for each request
         gap.vain += not gap.moved(self._place(partition))
         return False
 
@@ -111,8 +111,8 @@ class Gaps:
                 continue
             gap.moved(self._place(partition))
             wait_ms = self.patience_ms << min(gap.vain, MOST_DOUBLINGS)
-            if gap.asked_ms is None or now_ms - gap.asked_ms >= wait_ms:
-                gap.asked_ms, gap.asked, gap.reread = now_ms, True, False
+            if gap.requested_ms is None or now_ms - gap.requested_ms >= wait_ms:
+                gap.requested_ms, gap.requested, gap.reread = now_ms, True, False
                 due.append(partition)
         return due
 
@@ -138,7 +138,7 @@ class Gaps:
 
 
 def end_of(delta: SlotDelta) -> SlotPlace:
-    """Where a slot stands that has taken the delta."""
+    """The position of a slot that has taken the delta."""
     to = RECORD_START if delta.record is None else delta.record.to
     return to, [track.to[0] for track in delta.stages]
 

@@ -43,7 +43,7 @@ class SlotRecovery:
         return True
 
     def take_own(self, runner: Runner) -> bool:
-        """Bring the replica to where the runner stands, sooner than the broadcast does; False if that cannot be."""
+        """Bring the replica to the runner's position, sooner than the broadcast does; False if that cannot be."""
         full = self.full(runner)
         if self.can_take(full):
             self.replica.receive(full)

@@ -62,7 +62,7 @@ class Detector:
         self._confirm_claims(node)
 
     def wrote(self, node: str, now_ms: int) -> None:
-        """Another record of the node was read: it lives, or did long ago, so this is no proof that it keeps pace.
+        """Another record of the node was read: it is alive, or was long ago, so this is no proof that it keeps pace.
 
         A write is retried behind a cut, until it is answered; a heartbeat is not.
         """
@@ -106,7 +106,7 @@ class Detector:
         self._suspects = None
 
     def stalled(self, now_ms: int) -> bool:
-        """To be asked at every step: True while this observer may not judge, and has to read the control topic on."""
+        """To be called at every step: True while this observer may not judge, and has to read the control topic on."""
         self._step(now_ms)
         return self._blind
 
@@ -123,13 +123,13 @@ class Detector:
             self._graced.add(node)
 
     def suspects(self, members: Sequence[str], now_ms: int) -> list[str]:
-        """The members that have been silent for too long, sorted; one that was never heard has its grace from now."""
+        """The members without a heartbeat for too long, sorted; for one that never had any, the time begins now."""
         self._step(now_ms)
         if self._suspects is None or self._running_ms >= self._until_ms or members != self._members:
-            self._look(members)
+            self._find_suspects(members)
         return [] if self._blind else list(self._suspects or [])
 
-    def _look(self, members: Sequence[str]) -> None:
+    def _find_suspects(self, members: Sequence[str]) -> None:
         """Go through all of them; until the first of the others can have been silent for too long, that holds."""
         self._members, self._suspects = list(members), []
         self._until_ms = self._running_ms + self.failure_timeout_ms
@@ -143,7 +143,7 @@ class Detector:
         self._suspects.sort()
 
     def claimed(self, fact: PartitionClaimed, now_ms: int) -> None:
-        """A claim has won: its node may have taken the work of one that lives.
+        """A claim has won: its node may have taken the work of one that is alive.
 
         A late claim, of a node without a heartbeat for a failure timeout, counts once that node has a heartbeat again.
         A starved node goes on, and one that died behind a cut has taken nothing. A late claim never counts if the

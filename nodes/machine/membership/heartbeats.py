@@ -27,7 +27,7 @@ SPEAKERS = 2
 
 @lru_cache(maxsize=1 << 14)
 def group_of(node: str) -> int:
-    """The same for everybody who asks."""
+    """The same on every node."""
     return int.from_bytes(hashlib.blake2b(f"group {node}".encode(), digest_size=4).digest(), "big") % GROUPS
 
 

@@ -18,8 +18,8 @@ from nodes.machine.ownership.ownership import Ownership
 class Membership:
     """Of one incarnation of one node. ``joined``: its own Hello has been read; ``greeted_ms``: when it was written.
 
-    Args: ``incarnation`` is the job's; where ``restarts`` is false the job never has another one. A member without
-    units that is silent for ``forget_after_ms`` is said to have left.
+    Args: ``incarnation`` is the job's; where ``restarts`` is false the job never has another one. A Goodbye is written
+    for a member without units that is silent for ``forget_after_ms``.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Membership:
     def gone(self, now_ms: int) -> list[m.Goodbye]:
         """Goodbyes for members without units that have been silent for very long; the first of the living writes them.
 
-        One that lives all the same joins anew. Members would pile up otherwise, one for each node that was ever killed.
+        One that is alive all the same joins anew. Else members would pile up, one for each node that was ever killed.
         """
         silent = [
             node

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from nodes.machine import facts as f
 
 PROOF_TIMES = 32
-"""So many suspicions' times a node has to be heard in time after its first mistake; each further one: PROOF_GROWTH."""
+"""For so many failure timeouts a node's heartbeats have to be in time after its first mistake."""
 PROOF_GROWTH = 2
+"""Each further mistake multiplies that time."""
 WARY_TIMES = 8
 """A node that was once taken for dead may be silent for so many times as long; twice as long after each mistake."""
 LAST_RESORT_TIMES = 32
@@ -49,7 +50,7 @@ class _Case:
 
     taken_ms: int
     mistakes: int = 0
-    is_alive: bool = False  # it was heard since its work was taken
+    is_alive: bool = False  # it has sent a heartbeat since its work was taken
     proven: bool = False
     last_heartbeat_ms: int | None = None
     in_time_since_ms: int = 0
@@ -98,13 +99,13 @@ class Pace:
                 self.record_heartbeat(node, now_ms)
 
     def was_late(self, step_ms: int, elapsed_ms: int, now_ms: int) -> None:
-        """The observer's own step was: whom it has not heard in time may have been in time."""
+        """The observer's own step was late: heartbeats that it has read late may have been in time."""
         self._late.append((elapsed_ms, step_ms))
         for case in self._cases.values():
             case.in_time_since_ms = now_ms
 
     def was_silent(self, node: str, silence_ms: int, now_ms: int) -> None:
-        """The node is heard again, after a silence that is longer than a suspicion takes."""
+        """The node's heartbeats are back, after a silence that is longer than the failure timeout."""
         self._silences.setdefault(node, deque(maxlen=MOST_SILENCES)).append((now_ms, silence_ms))
 
     def forget(self, node: str) -> None:
@@ -119,7 +120,7 @@ class Pace:
         return frozenset(node for node, case in self._cases.items() if not case.proven)
 
     def is_given_up(self, node: str) -> bool:
-        """Whether its work was taken, and it has not been heard since."""
+        """Whether its work was taken, and it has sent no heartbeat since."""
         case = self._cases.get(node)
         return case is not None and not case.is_alive
 

@@ -1,4 +1,4 @@
-"""Which node should process which partition: balanced, sticky, and the same for everybody who asks.
+"""Which node should process which partition: balanced, sticky, and the same on every node.
 
 Two rules for this file: the answer depends on the arguments' values alone, never on their order or on Python's
 ``hash``; as few partitions move as balance allows.
@@ -38,7 +38,7 @@ def target(
 def _target(
     partitions: int, names: tuple[str, ...], owned: tuple[tuple[int, str | None], ...], keeping: tuple[str, ...]
 ) -> dict[int, str]:
-    """Kept for a while, since nodes ask again and again while nothing changes."""
+    """Cached, since nodes call it again and again while nothing changes."""
     if not names:
         return {}
     fixed = {p: name for p, name in owned if name in keeping and p < partitions}
@@ -76,7 +76,7 @@ def _kept(
         limit = share
         if len(mine) > share and extras > 0:
             limit, extras = share + 1, extras - 1
-        if len(mine) > limit:  # the ones go in whose rendezvous order the node stands lowest
+        if len(mine) > limit:  # the ones go in whose rendezvous order the node is lowest
             seed = _seeds([name])
             mine.sort(key=lambda partition: -int(_weights(partition, seed)[0]))
         chosen.update(dict.fromkeys(mine[:limit], name))

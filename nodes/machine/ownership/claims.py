@@ -18,7 +18,7 @@ from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.ownership.sharing import Sharing
 
 FORGET_AFTER_MS = 60_000
-"""So long a member without units may be silent before another one says that it has left."""
+"""So long a member without units may be silent before another one writes its Goodbye."""
 
 
 HELD_TIMES = 16
@@ -30,7 +30,7 @@ MAX_CHECKS = 3
 class Claiming:
     """The part of a node that has to do with others. ``owned`` is what it works on, ascending.
 
-    ``groups``: sizes of ranges of units, each shared out evenly by itself; () takes all units as one. ``rule`` says
+    ``groups``: sizes of ranges of units, each shared out evenly by itself; () takes all units as one. ``rule`` decides
     with which code it may join, and stay.
     """
 
@@ -133,7 +133,7 @@ class Claiming:
     def restore(self, state: ControlState) -> None:
         """Go on from what others have folded: records that this node has not read are gone.
 
-        It keeps the units that it owns by that, and says Hello (again) unless it is a member.
+        It keeps the units that it owns by that, and writes Hello (again) unless it is a member.
         """
         self.member.restore(state)
         if self._rule is not None:

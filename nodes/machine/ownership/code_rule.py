@@ -16,7 +16,7 @@ ANEW = "give the program another name to start anew"
 
 
 class CodeRule:
-    """Of one node. ``accept``: somebody has said that this code may go on with that state, and beside others."""
+    """Of one node. ``accept``: the operator has confirmed this code for the job's state, and beside other code."""
 
     def __init__(self, job: str, version: JobVersion, *, accept: bool = False) -> None:
         self.job = job

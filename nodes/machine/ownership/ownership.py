@@ -52,7 +52,7 @@ class Ownership:
         self._begin(NO_INCARNATION, None, partitions)
 
     changes = 0
-    """Grows whenever a member or an owner changes: who saw it at this number need not look again."""
+    """Grows whenever a member or an owner changes, so that callers need not compare again at the same number."""
 
     def _begin(self, incarnation: int, started: m.JobStarted | None, partitions: int) -> None:
         self.changes += 1
@@ -176,7 +176,7 @@ class Ownership:
             return [f.ClaimLost(claim.partition, claim.node, claim.version, state.owner)]
         made: list[Fact] = []
         self.changes += 1
-        if claim.node not in self._members:  # declared gone by others while it was silent: it claims, so it lives
+        if claim.node not in self._members:  # others wrote its Goodbye while it was silent: it claims, so it is alive
             made.append(self._joins(claim.node, -1, self.node_incarnation(claim.node) + 1))
         previous, state.owner, state.version, state.released_to = state.owner, claim.node, claim.version, None
         state.deaths += previous not in (None, claim.node)
@@ -242,7 +242,7 @@ class Ownership:
         return [f.JobFailed(failed)]
 
     def _crashed(self, crashed: m.Crashed) -> list[Fact]:
-        """Void where an owner has come past the record, which a checkpoint says."""
+        """Void where a checkpoint proves that an owner has come past the record."""
         state = self._partitions[crashed.partition]
         passed = bool(state.checkpoints) and state.checkpoints[-1].offset > crashed.offset
         if passed or crashed.offset in self.crashed(crashed.partition, crashed.code_hash):
@@ -283,7 +283,7 @@ class Ownership:
 
     @property
     def members(self) -> Mapping[str, int]:
-        """Node -> number, from Hello to Goodbye; whether a member is alive is for a ``Detector`` to say."""
+        """Node -> number, from Hello to Goodbye; a ``Detector`` decides whether a member is alive."""
         return MappingProxyType(self._members)
 
     def node_incarnation(self, node: str) -> int:
@@ -375,7 +375,7 @@ class Ownership:
         return self._durable.at(self._partitions, depth)[1]
 
     def all_done(self) -> bool:
-        """True once the newest checkpoint of every partition says that all input is answered."""
+        """True once the newest checkpoint of every partition is behind all input and all windows."""
         return all(state.checkpoints and state.checkpoints[-1].done for state in self._partitions)
 
     def digest(self) -> str:
@@ -397,4 +397,4 @@ _HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {
     m.Crashed: Ownership._crashed,
     m.Command: Ownership._command,
 }
-"""Heartbeats say who is alive, which is no part of this state."""
+"""Heartbeats are missing here: whether a node is alive is no part of this state."""

@@ -1,1 +1,1 @@
-"""Copies of a partition beside its owner: what they hold back, and when they publish; pure."""
+"""Replicas of a partition beside its owner: what they hold back, and when they publish; pure."""

@@ -18,7 +18,7 @@ ODD = 2
 MARGIN = 1.5
 """Lags somewhat longer than what is usual are no lateness."""
 LONGEST = 30
-"""Times the patience that was asked for: the most that lags can make of it."""
+"""The most that lags can make of the requested patience, as a multiple of it."""
 
 REMEMBERED_PLACES = 1000
 
@@ -38,11 +38,11 @@ class ResultPace:
             lag_ms = max(lag_ms, self._longest.pop()[1])
         self._longest.append((second, lag_ms))
 
-    def patience_ms(self, asked_ms: int) -> int:
-        """The time to wait before something is late: ``asked_ms``, or longer where that is usual."""
+    def patience_ms(self, requested_ms: int) -> int:
+        """The time to wait before something is late: ``requested_ms``, or longer where that is usual."""
         longest = sorted((lag for _, lag in self._longest), reverse=True)
         usual = longest[min(ODD, len(longest) - 1)] if longest else 0
-        return max(asked_ms, min(int(MARGIN * usual), LONGEST * asked_ms))
+        return max(requested_ms, min(int(MARGIN * usual), LONGEST * requested_ms))
 
 
 class ActiveStandby:

@@ -1,4 +1,4 @@
-"""Copies: the partitions that this node processes beside their owners, and how a standby becomes one.
+"""Replicas: the partitions that this node processes as a standby of their owners, and the promotion of a standby.
 
 Two rules for this file. A standby never saves, punctuates or releases: only the owner does. Where punctuation may void
 work (idle partitions) a standby stays behind the owner's deltas, so that none of its own can be void.
@@ -185,7 +185,7 @@ class Replicas:
 
     @property
     def patience_ms(self) -> int:
-        """How soon this node has to look again whether somebody is late.
+        """The time until this node has to check again whether an owner is late.
 
         Where that is soon, in steps that count in full: patience would last twice as long as it should.
         """
