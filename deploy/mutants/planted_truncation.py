@@ -25,7 +25,7 @@ TRUNCATION = (
     Mutant(
         "a lost end is reported to no node",
         "nodes/streams/truncation.py",
-        "        if not self._told:\n",
+        "        if not self._recorded:\n",
         "        if False:\n",
         tests=(TESTS,),
     ),

@@ -1,4 +1,4 @@
-"""The driver: performs a node's effects on a log and a checkpoint store, and tells it what happened.
+"""The driver: performs a node's effects on a log and a checkpoint store, and reports the results to it as events.
 
 The same driver runs in a node process and, turn by turn, in the simulation; it starts no thread and reads no clock
 but the one it is given.
@@ -46,7 +46,7 @@ LONG_STEP_MS = 50
 class Driver:
     """One node on its log.
 
-    Writes are sent without waiting for each other (``Log.send``); the node is told when they are acknowledged.
+    Writes are sent without waiting for each other (``Log.send``); acknowledgements become events for the node.
 
     Args: ``now_ms``: the node's clock. ``crashpoint`` is called with a name at every point at which a crash must be
     survived; ``report`` gets lines for the operator. ``saver`` saves checkpoints, ``loader`` loads them, ``merger``
@@ -94,23 +94,23 @@ class Driver:
         self._broadcast = [TopicPartition(self.topics.broadcast, p) for p in range(node.run.partitions)]
         self._source = [TopicPartition(self.topics.source, p) for p in range(node.run.partitions)]
         self._broadcast_at = [0] * node.run.partitions
-        self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not tell
+        self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not report
         self._checked_ms = -CHECK_INTERVAL_MS
-        self._events: list[e.Event] = []  # not told yet
-        self._told = self._slow = False
+        self._events: list[e.Event] = []  # for the node's next step
+        self._stepped = self._slow = False
         self._broadcast_at_end = True
 
     def report_figures(self, figures: Mapping[str, float]) -> None:
-        """The next heartbeats tell these besides, by name."""
+        """The next heartbeats carry these besides, by name."""
         self._events.append(e.FiguresChanged(figures))
 
     # --- turns ------------------------------------------------------------------------------------------------------
 
     def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
-        """Look at every topic once and process what is there, or a large batch of it; False if nothing was to do.
+        """Poll every topic once and process its records, or a large batch of them; False if nothing was to do.
 
-        ``ready``: of what ``waits_for`` names, look only where ``Log.wait`` has found something; at everything all the
-        same every ``CHECK_INTERVAL_MS``, and at the first turn.
+        ``ready``: of what ``waits_for`` names, poll only the partitions where ``Log.wait`` has found something; all of
+        them every ``CHECK_INTERVAL_MS``, and at the first turn.
         """
         with self.truncation.telling():
             return self._turn(ready)
@@ -125,7 +125,7 @@ class Driver:
             self._go_on_from(self._fetching.begin())
         if ready is None or not 0 <= now - self._checked_ms < CHECK_INTERVAL_MS:
             ready, self._checked_ms = None, now
-        self._told = False
+        self._stepped = False
         self._turn_writes()
         moved = self._turn_control(ready)
         if self.node.left is not None:
@@ -137,21 +137,21 @@ class Driver:
         self._flush_events()
         moved |= self._turn_input(ready) or self.hurry
         if ready is None:
-            self._ask_ends()
+            self._query_ends()
         if figures := self._notices.look(now):
             self.report_figures(figures)
-        if not self._told:
+        if not self._stepped:
             self.tell(e.Ticked())
         return moved
 
     def _flush_events(self) -> None:
-        """Let the node take one step for all that was read: most of what a step costs does not depend on how much."""
+        """Let the node take one step for all events: most of the cost of a step does not depend on their number."""
         if self._events:
             events, self._events = self._events, []
             self.tell(events[0] if len(events) == 1 else e.Together(events))
 
     def finish(self) -> None:
-        """Wait until the log has acknowledged all that was written; where the job is done, see that it is there."""
+        """Wait until the log has acknowledged all writes; if the job is done, check that they are there."""
         with self.truncation.telling():
             self.log.poll_acks(wait=True)
             self.truncation.check()
@@ -169,7 +169,7 @@ class Driver:
         return positions
 
     def _turn_writes(self) -> None:
-        """Hear what has become of what was written and saved."""
+        """Collect acknowledgements of writes, and finished saves and loads."""
         self.log.poll_acks()
         self._events += [*self._sending.acknowledged(), *self.saver.finished(), *self.merger.finished()]
         for loaded in self.loader.finished():
@@ -193,7 +193,7 @@ class Driver:
         self._events.append(e.ControlRead(read.values, read.at_end, read.asked, read.next_offset))
         self._flush_events()
         if read.at_end and not read.asked and self.node.needs_end():
-            self.control.look_again()  # so it is asked in the next turn
+            self.control.look_again()  # so the next turn requests it
             self.hurry = True
         return bool(read.values)
 
@@ -269,8 +269,8 @@ class Driver:
         self._slow = not 0 <= self.now_ms() - began_ms <= LONG_STEP_MS
         return True
 
-    def _ask_ends(self) -> None:
-        """Silent inputs: only the log, asked now, can say that nothing has come; a read may be late with it."""
+    def _query_ends(self) -> None:
+        """Query the ends of silent inputs: only the log's answer proves that nothing has come; a read may be late."""
         silent = self.node.silent_inputs()
         if silent:
             ends = self.log.high_watermarks([self._source[wanted.partition] for wanted in silent])
@@ -302,7 +302,7 @@ class Driver:
 
     def tell(self, event: e.Event) -> None:
         """Step the node and perform what follows, until nothing follows any more."""
-        self._told = True
+        self._stepped = True
         events: deque[e.Event] = deque([event])
         while events:
             for effect in self.node.step(events.popleft(), self.now_ms()):

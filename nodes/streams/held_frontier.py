@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HELD_AFTER_MS = 5_000
 """For so long no window has been completed, while one waits."""
 HELD_MS, HELD_END_MS = "held_ms", "held_end_ms"
-"""Under these names a node's heartbeats say for how long, and which watermark completes the first window that waits."""
+"""Names in a node's heartbeats: for how long, and the watermark that completes the first window that waits."""
 NAMED = 8
 
 
@@ -50,7 +50,7 @@ class HeldFrontier(msgspec.Struct, frozen=True):
 
 
 class FrontierWatch:
-    """One node's view of it: for how long the first window that waits has waited. Call ``look`` now and then."""
+    """One node's view of it: for how long the first window that waits has waited. Poll it with ``look``."""
 
     def __init__(self, work: Workload) -> None:
         self._work = work

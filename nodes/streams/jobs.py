@@ -45,7 +45,7 @@ class Topics:
 
     @property
     def group_heartbeats(self) -> str:
-        """Where the nodes of a large fleet tell their groups that they live; it is there once there was one."""
+        """The topic of heartbeats within a group of a large fleet; it is there once there was one."""
         return f"{self.heartbeats}.groups"
 
     @classmethod
@@ -140,7 +140,7 @@ def request_retry(log: Log, run: JobRun) -> None:
 
 
 def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None, *, reached: bool = False) -> list[int]:
-    """Say that the input is complete: it ends at ``offsets`` (default: where the topic ends now). First word wins.
+    """Declare the end of the input: it ends at ``offsets`` (default: where the topic ends now). The first one wins.
 
     Offsets that are given may still be to come, unless they were ``reached``.
     """
@@ -152,7 +152,7 @@ def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None, *, reac
 
 
 def request_stop(log: Log, run: JobRun, command_id: str | None = None) -> None:
-    """Ask all present nodes to drain, save and leave; once for each ``command_id`` (default: a new one)."""
+    """Request that all present nodes drain, save and leave; once for each ``command_id`` (default: a new one)."""
     log.append(run.job.control_topic, 0, [_command(run, "stop", command_id=command_id)])
 
 
@@ -282,7 +282,7 @@ def _check_topics(log: Log, run: JobRun) -> None:
     while (problem := changed_topic(run, wanted, log.topics())) is not None:
         if time.monotonic() > deadline:
             raise JobMismatch(problem)
-        time.sleep(TOPIC_POLL_INTERVAL_S)  # another broker may not have heard of a topic that was made just now
+        time.sleep(TOPIC_POLL_INTERVAL_S)  # another broker may not know a topic that was made just now
 
 
 def topics_of(run: JobRun) -> dict[str, int]:
@@ -330,7 +330,7 @@ def load_job(reference: str) -> Job:
 
 
 def _gives_job(value: object) -> bool:
-    """True for a function that says that it returns a job."""
+    """True for a function whose annotation names a job as its result."""
     given = getattr(value, "__annotations__", {}).get("return", "") if callable(value) else ""
     return str(given).partition("[")[0].rpartition(".")[2] == "Job" or given is Job
 

@@ -1,4 +1,4 @@
-"""Notices: what a node tells its operator beside errors. Nothing that it computes follows from them."""
+"""Notices: a node's reports to its operator beside errors. Nothing that it computes follows from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nodes.streams.held_frontier import HELD_END_MS, HELD_MS, FrontierWatch, hel
 
 CHECK_INTERVAL_MS = 500
 AGAIN_MS = 60_000
-"""After so long the log says again that the frontier is held."""
+"""The interval at which a held frontier is logged again."""
 
 
 class Notices:
@@ -37,7 +37,7 @@ class Notices:
         return {}
 
     def _check_frontier(self, now_ms: int) -> dict[str, float]:
-        """All nodes say it in their heartbeats; the owner of the partition logs it, so that it is logged once."""
+        """All nodes report it in their heartbeats; only the owner of the partition logs it, so it is logged once."""
         node, through_ms = self._node, self._frontier.look(now_ms)
         if through_ms is None:
             self._reported_ms = None

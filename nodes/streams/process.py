@@ -48,7 +48,7 @@ from wcrdt.lattices.keyed.int_index import install_secret
 logger = logging.getLogger(__name__)
 
 LOADING_WAIT_S = 0.002
-"""A checkpoint that arrives wakes nobody, and the partition's results wait for it: so the node looks often at first."""
+"""A loaded checkpoint wakes no thread, and the partition's results wait for it: so the node polls often at first."""
 LOADING_WAITS = 500
 FAILED_EXIT = 1
 JOIN_ATTEMPTS = 5
@@ -57,7 +57,7 @@ CRASHPOINT_VARIABLE = "CRASHPOINT"
 
 
 def node_config(settings: Settings, number: int, expected: int, until: Sequence[int] = ()) -> NodeConfig:
-    """The part of the settings that the state machine uses; every life of a node has a name of its own."""
+    """The part of the settings that the state machine uses; every incarnation of a node has a name of its own."""
     node = settings.node
     return NodeConfig(
         node=f"{number}-{uuid.uuid4().hex[:12]}",
@@ -79,9 +79,9 @@ def node_config(settings: Settings, number: int, expected: int, until: Sequence[
 
 
 class NodeProcess(NodeShell):
-    """Runs one node until its job is done, it is told to stop, or it cannot go on.
+    """Runs one node until its job is done, a stop is requested, or it cannot go on.
 
-    ``parent``: the process that it belongs to; when that has gone the node leaves as if it had been asked to.
+    ``parent``: the process that it belongs to; when that has gone the node leaves as on a request to stop.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class NodeProcess(NodeShell):
         history = History(log, run.job) if history is None else history
         self._parent = parent
         self._leaving = threading.Event()
-        self._asked = False  # the node has been told that it should leave
+        self._stop_requested = False  # the node has got its ``StopRequested``
         self._turns_loading = 0
         self._watchdog = self.new_watchdog(
             log,
@@ -207,8 +207,8 @@ class NodeProcess(NodeShell):
             raise RunFailed(f"node {self.config.node}: {self._topics.problem}")
         if self.stop.is_set() or self.node.work.stopping:
             self._leaving.set()
-        if self.stop.is_set() and not self._asked:
-            self._asked = True
+        if self.stop.is_set() and not self._stop_requested:
+            self._stop_requested = True
             self.driver.tell(StopRequested())
             return None
         moved = self.driver.turn(ready or None)
@@ -226,15 +226,15 @@ class NodeProcess(NodeShell):
         """Where the node was, and what to do next: for the text of an error."""
         topic, runners = self.run.job.source.topic, self.node.work.running()
         at = ", ".join(f"{topic}[{runner.partition}] offset {runner.task.next_offset}" for runner in runners)
-        return f"stood at {at or 'no partition'}; nothing is lost: once this is mended, holon run resumes the job"
+        return f"stopped at {at or 'no partition'}; nothing is lost: once this is mended, holon run resumes the job"
 
     def _hung(self, place: FunctionCall, stack: str) -> None:
-        """Tell everybody, as where the function raises, and end: nobody can leave a call from outside."""
+        """Report it to the fleet as a failure and end the process: a call cannot be left from outside."""
         text = (
             f"job {self.run.job.name!r}: a call of the job's code has not returned for "
             f"{self.settings.node.function_timeout_ms} ms (node.function_timeout_ms) on partition {place.partition} "
             f"at {place.at} of topic {self.run.job.source.topic!r}\n"
-            f"It stands at:\n{stack}"
+            f"Its stack:\n{stack}"
         )
         failed = m.Failed(
             self.run.incarnation, self.config.node, place.partition, place.offset, self.node.code_hash, text
@@ -262,7 +262,7 @@ def run_node(
 ) -> tuple[Ending, Node]:
     """Open the log, join the job, work until it is over; signals SIGTERM and SIGINT drain.
 
-    Raises ``StoppedEarly`` where ``stops`` were asked before the log was open.
+    Raises ``StoppedEarly`` if a signal came before the log was open.
     """
 
     def run_once(log: Log, stops: StopSignals) -> tuple[Ending, Node]:

@@ -1,4 +1,4 @@
-"""Looks now and then whether the topics of a run are still there, where others may change them under it (Kafka)."""
+"""Polls whether the topics of a run are still there, where others may change them under it (Kafka)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TopicWatch:
         self._thread = threading.Thread(target=self._watch, name="holon-topics", daemon=True)
 
     def start(self) -> None:
-        """Begin to look; a log whose topics are its own is not looked at."""
+        """Begin to poll; a log whose topics are its own needs no polls."""
         if self._log.topics_can_change:
             self._thread.start()
 
@@ -41,7 +41,7 @@ class TopicWatch:
         return there
 
     def stop(self) -> None:
-        """No more looks. One that is on its way ends by itself."""
+        """No more polls. One that is on its way ends by itself."""
         self._over.set()
 
     def _watch(self) -> None:

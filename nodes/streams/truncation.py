@@ -18,7 +18,7 @@ from nodes.machine.node import Node
 from nodes.streams.jobs import Topics
 
 PATIENCE_MS = 1000
-"""So long a node may be behind what is known of an input, before the log is asked how far it goes."""
+"""So long a node may be behind the known offset of an input, before it requests the input's end from the log."""
 
 
 class Truncation:
@@ -32,7 +32,7 @@ class Truncation:
         self._ends: dict[OutputPartition, int] = {}
         self._problem: LogTruncated | None = None
         self._lacking_since_ms: dict[int, int] = {}
-        self._told = False
+        self._recorded = False
         self._checked_ms: int | None = None
         self._tails: dict[int, int] = {}
         self._begun: dict[int, int] = {}
@@ -53,8 +53,8 @@ class Truncation:
 
     def tell(self, error: LogTruncated, partition: int = 0, offset: int = 0) -> LogTruncated:
         """Write the loss to the control topic, once: the job stays failed until it is reset."""
-        if not self._told:
-            self._told = True
+        if not self._recorded:
+            self._recorded = True
             node = self.node
             name, code, text = node.config.node, node.code_hash, str(error)
             if not text.startswith(f"node {name}"):
@@ -65,7 +65,7 @@ class Truncation:
                 self.log.send(self.topics.control, 0, [m.encode(failed)])
                 self.log.poll_acks(wait=True)
             except LogError as other:
-                self.report(f"could not say that the log was truncated: {other}")
+                self.report(f"could not record the data loss: {other}")
         return error
 
     # --- input ------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Truncation:
         if isinstance(error, LogTruncated) or wanted.offset > self.log.high_watermark(topic, partition):
             return self.input_lost(wanted, f"the job has read up to offset {wanted.offset}: {error}")
         return OffsetOutOfRange(
-            f"{where} no longer holds offset {wanted.offset}, where the job stands: {error}. Records that it has "
+            f"{where} no longer holds offset {wanted.offset}, the job's position: {error}. Records that it has "
             f"not read were deleted; keep them longer, or start again with --reset"
         )
 
@@ -93,7 +93,7 @@ class Truncation:
         """Of some partition somebody has processed more than this node, or its declared end is further: is it there?
 
         A node that takes up a partition from a checkpoint reads up to where the log ends now, and would wait there, or
-        go on with what is appended meanwhile. One question each time: a node that catches up on many has work to do.
+        go on with what is appended meanwhile. One request each time: a node that catches up on many has work to do.
         """
         self._check_begun()
         if self._checked_ms is not None and 0 <= now_ms - self._checked_ms < PATIENCE_MS // 10:
@@ -137,7 +137,7 @@ class Truncation:
         """Before a partition is read on from a checkpoint: the record before it is the one that it was made behind.
 
         The end may have been lost, and grown again past that place, while no node ran. Compaction may have removed the
-        record; where the log does not reach to it at all, the next read says why.
+        record; if the log does not reach to it at all, the next read raises the reason.
         """
         if self._verified.get(wanted.partition) == wanted.version:
             return
@@ -186,13 +186,13 @@ class Truncation:
         return lost is not None
 
     def _made_good(self, partition: int, lost: LogTruncated) -> int:
-        """Deltas are made again, or whole slots are asked for; returns where the broadcast ends now.
+        """Deltas are made again, or whole slots are requested; returns where the broadcast ends now.
 
         The order of punctuations is not made again, so where a job allows idleness this raises ``LogTruncated``.
         """
         if self.node.run.job.source.idle_timeout_ms is not None:
             raise lost
-        self.report(f"the broadcast was truncated, what is missing is asked for ({str(lost).split(': ')[0]})")
+        self.report(f"the broadcast was truncated, missing deltas are requested ({str(lost).split(': ')[0]})")
         return self.log.end_offset(self.topics.broadcast, partition)
 
     # --- outputs ------------------------------------------------------------------------------------------------------
@@ -209,11 +209,11 @@ class Truncation:
         self._ends[to] = max(known, end)
 
     def saw_tail(self, partition: int, offset: int) -> None:
-        """A result of the record at ``offset`` of an input partition stands in an output."""
+        """An output holds a result of the record at ``offset`` of an input partition."""
         self._tails[partition] = max(offset + 1, self._tails.get(partition, 0))
 
     def last_check(self) -> None:
-        """Before this node says that the job is done: what it wrote, and what it was made from, is there."""
+        """Before this node reports the job as done: its outputs, and the input that they rest on, are on the log."""
         places = [(self.topics.outputs[output], p, end) for (output, p), end in sorted(self._ends.items())]
         places += [(self.topics.source, p, r.task.next_offset) for p, r in sorted(self.node.work.runners.items())]
         for topic, partition, offset in places:

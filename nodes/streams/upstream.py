@@ -48,7 +48,7 @@ def started_incarnations(log: Log) -> dict[str, int]:
 
 
 def upstream_incarnations(log: Log, topic: str) -> dict[str, int]:
-    """Job -> the incarnation whose outputs count in this input, as far as the log tells now."""
+    """Job -> the incarnation whose outputs count in this input, by the log's present content."""
     found = started_incarnations(log)
     for partition in range(log.partitions(topic)):
         end = log.end_offset(topic, partition)
@@ -73,8 +73,8 @@ def _named_incarnations(topics: Iterable[str]) -> dict[str, int]:
 class UpstreamWatch:
     """Warns where a job whose outputs a run has counted begins again: it may never write to the run's input.
 
-    A record of the new incarnation ends the run by name. Until one comes, nothing else would say that what is counted
-    is out of date. ``counted``: the jobs whose outputs this node has seen in the input.
+    A record of the new incarnation ends the run by name. Until one comes, nothing else would report that the counted
+    outputs are out of date. ``counted``: the jobs whose outputs this node has seen in the input.
     """
 
     def __init__(

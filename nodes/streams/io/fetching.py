@@ -99,7 +99,7 @@ class Fetching:
         return Fetched(wish, self.joining.first_intact(wish.kept))
 
     def arrived(self, fetched: Fetched) -> e.MergedLoaded | None:
-        """To be told to the node; None if it is of no use."""
+        """The event for the node; None if the result is of no use."""
         wish, found = fetched.wish, fetched.found
         if self._wishes.get(wish.partitions[0]) is not wish:
             return None

@@ -24,7 +24,7 @@ class _Claim:
 
 
 class InFlight:
-    """Tell it of every write and of every acknowledgement; ``take`` gives what the node is to be told."""
+    """Tracks every write until its acknowledgement; ``take`` gives the acknowledgements as events for the node."""
 
     def __init__(self) -> None:
         self._claims: dict[tuple[int, int], _Claim] = {}

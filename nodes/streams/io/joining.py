@@ -25,7 +25,7 @@ from wcrdt.replica.replica import SlotDelta
 
 
 class FellBehind(OffsetOutOfRange, Unreachable):
-    """The job's own topics were trimmed past where this node stands: it has to start again (exit code 4)."""
+    """The job's own topics were trimmed past this node's position: it has to start again (exit code 4)."""
 
 
 class Joining:
@@ -76,7 +76,7 @@ class Joining:
         return FellBehind(
             f"job {self.run.job.name!r}: offset {offset} of {topic}[{partition}] is needed, which begins at {start} "
             f"now: this node was stopped for long, or no merged checkpoint is intact. Start it again: it goes on from "
-            f"the newest merged checkpoint, of which a living node saves another now and then; if no node lives and "
+            f"the newest merged checkpoint, which running nodes save at intervals; if no node runs and "
             f"this comes again, only --reset is left"
         )
 
@@ -91,7 +91,7 @@ class Joining:
         def save() -> e.Event:
             name = self.checkpoints.save(key, wish.data)
             saved = m.MergedSaved(incarnation, "-", name, wish.control_offset, wish.broadcast_offsets)
-            intact = self._load(saved) is not None  # so that three that are damaged never stand for three that are not
+            intact = self._load(saved) is not None  # so that three damaged ones never replace three intact ones
             if intact:
                 self.checkpoints.prune(job, incarnation, MERGED, kept)
             return e.MergedStored(name if intact else None, wish.control_offset, wish.broadcast_offsets)

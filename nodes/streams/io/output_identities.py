@@ -27,7 +27,7 @@ class IdentitiesRead:
 
 
 def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartition, int]) -> IdentitiesRead:
-    """Look once at each of these output partitions, from these offsets on."""
+    """Poll each of these output partitions once, from these offsets on."""
     read = IdentitiesRead()
     for to, start in places.items():
         topic, partition = topics.outputs[to[0]], to[1]

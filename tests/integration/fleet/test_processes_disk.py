@@ -153,7 +153,7 @@ def check_full(code: int, out: str, err: str) -> None:
     assert code == 1, err
     assert "no node is left" in json.loads(out)["error"]["message"]
     assert "no space left" in err and "nothing of this batch was appended" in err
-    assert "nothing is lost" in err and "stood at" in err
+    assert "nothing is lost" in err and "stopped at" in err
     assert "not started again, as that would not help" in err
     assert "Traceback" not in err
 
