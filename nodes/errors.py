@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 
 class MissingDependency(Exception):
-    """A program or package that this machine lacks; the message says what to install (exit code 3)."""
+    """A program or package that this machine lacks; the message names what to install (exit code 3)."""
 
 
 class Unreachable(Exception):
-    """A broker or store that does not answer; the message says which and where (exit code 4)."""
+    """A broker or store that does not answer; the message names it and its address (exit code 4)."""
 
 
 class RunFailed(Exception):

@@ -37,7 +37,7 @@ def child_environment(*changes: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def deaf_children() -> Iterator[None]:
-    """Processes that are started within do not hear a Ctrl-C at the terminal: their parent ends them.
+    """Processes that are started within do not receive a Ctrl-C at the terminal: their parent ends them.
 
     They inherit what is blocked here meanwhile. A Ctrl-C within is raised afterwards: another thread may take
     the signal, and an interrupt between a child's start and its arguments would end that child with a traceback.

@@ -30,11 +30,11 @@ _CONNECT_S = 3.0
 
 
 class RedisUnavailable(Unreachable):
-    """Redis does not answer, or refuses; the message says which, where and what to do."""
+    """Redis does not answer, or refuses; the message names the server, the failure and the remedy."""
 
 
 class RedisServer:
-    """One server, asked through ``call``.
+    """One server; ``call`` sends commands to it.
 
     Args: ``url`` is ``redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?prefix=PREFIX]``, or ``rediss://`` for TLS, where
     the server's certificate is verified. ``prefix`` begins the names of all keys (default ``holon``).

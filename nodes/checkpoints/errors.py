@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CheckpointError(Exception):
-    """Any failure with checkpoints; the message says what, where and what to do."""
+    """Any failure with checkpoints; the message names the failure, its place and the remedy."""
 
 
 class CheckpointDamaged(CheckpointError):

@@ -236,7 +236,7 @@ def _open_cloud(url: str, options: dict[str, str], timeout_ms: int) -> Any:
         "connect_timeout": f"{min(timeout_ms, _CONNECT_MS)}ms",
         **({"allow_http": True} if plain else {}),
     }
-    # obstore's own ten tries in three minutes would hold a node's whole loop up; who calls asks again by itself.
+    # obstore's own ten tries in three minutes would hold a node's whole loop up; the caller retries by itself.
     retries: Any = {"max_retries": _RETRIES, "retry_timeout": timedelta(milliseconds=timeout_ms)}
     config: Any = options
     return from_url(url, config=config, client_options=client, retry_config=retries)

@@ -18,7 +18,7 @@ class Saver(Protocol[T]):
     """Runs saves, or loads, one after the other."""
 
     def save(self, work: Callable[[], T | None]) -> T | None:
-        """Do it and give what the node is to be told; None if that is nothing, or if ``finished`` will tell."""
+        """Do it and return the result for the node; None if there is none, or if ``finished`` will return it."""
         ...
 
     def finished(self) -> list[T]:
@@ -56,7 +56,7 @@ class ThreadSaver(Generic[T]):
         return None
 
     def finished(self) -> list[T]:
-        """As the protocol says; whatever ended the thread is raised here too."""
+        """See ``Saver``; an error that ended the thread is raised here too."""
         found: list[T] = []
         while not self._results.empty():
             try:

@@ -43,7 +43,7 @@ _EARLIER_INCARNATIONS = 3
 
 
 class CheckpointTooLarge(CheckpointError):
-    """More than the store or the limit takes; asking again does not help."""
+    """More than the store or the limit takes; a retry does not help."""
 
 
 class StoreUnavailable(CheckpointError, Unreachable):
@@ -51,7 +51,7 @@ class StoreUnavailable(CheckpointError, Unreachable):
 
 
 class StoreGone(StoreUnavailable):
-    """The store's folder was deleted or moved, or another one stands in its place: waiting does not bring it back."""
+    """The store's folder was deleted, moved or replaced: waiting does not bring it back."""
 
 
 def not_needed(newest_first: Sequence[str], keep: Collection[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""A checkpoint store that is asked again until it answers, or until a node that wants to leave has waited long enough.
+"""Retries of a checkpoint store until it answers, or until a node that wants to leave has waited long enough.
 
-Two rules for this file: a store that is away stops nobody but who waits for it; what cannot be mended by asking again
+Two rules for this file: a store that is away stops nobody but who waits for it; an error that a retry cannot mend
 is raised at once.
 """
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class PatientCheckpoints:
-    """Another store, asked again as long as it is ``StoreUnavailable``.
+    """Another store, with retries as long as it is ``StoreUnavailable``.
 
     Saves and loads are called from threads beside the node's loop (``saver.py``), so that the node works on.
     They go on until the store answers; once ``leaving`` is set, for ``leave_s`` more, then the last error is raised.

@@ -51,7 +51,7 @@ NAMES = {
     "walk": ("nodes.log.kafka.direct.read_batches_kernel", 10),
     "find_header": ("nodes.log.kafka.direct.read_batches_kernel", 7),
 }
-"""Compiled functions: where they stand, and how many arguments they take."""
+"""Compiled functions: their modules, and how many arguments they take."""
 BUILD_TIMEOUT_S = 300
 RETRY_AFTER_S = 3_600.0
 """A build that failed is tried again after that time, or when one of its modules has changed."""
@@ -197,7 +197,7 @@ def _sources() -> Iterable[Path]:
 
 
 def _build(path: Path) -> None:
-    """Compile into ``path``; one process does it, others wait for it. Failures are told and cost speed only."""
+    """Compile into ``path``; one process does it, others wait for it. Failures are logged and cost speed only."""
     failed = path.with_suffix(FAILED)
     if importlib.util.find_spec("numba") is None or _is_recent(failed):
         return
@@ -230,7 +230,7 @@ def _is_made(path: Path) -> bool:
 
 
 def _is_recent(failed: Path) -> bool:
-    """Whether a build failed a short time ago; its reason is told again."""
+    """Whether a build failed a short time ago; its reason is logged again."""
     try:
         age_s, reason = time.time() - failed.stat().st_mtime, failed.read_text(errors="replace")
     except OSError:

@@ -24,7 +24,7 @@ class Metric:
 PARTITION = ("partition",)
 METRICS: dict[str, Metric] = {
     # --- how busy the node is: the three add up to 1000 ---
-    "holon_busyTimeMsPerSecond": Metric("gauge", "ms of a second spent working, since it was last asked (0 to 1000)"),
+    "holon_busyTimeMsPerSecond": Metric("gauge", "ms of a second spent working, since the last request (0 to 1000)"),
     "holon_backPressuredTimeMsPerSecond": Metric(
         "gauge", "ms of a second spent waiting for the log to take what was written"
     ),
@@ -40,7 +40,7 @@ METRICS: dict[str, Metric] = {
     ),
     "holon_partition_records_taken": Metric(
         "gauge",
-        "records of the input prefix that an owned partition stands at (the left side of conservation)",
+        "records of the input prefix that an owned partition has processed (the left side of conservation)",
         PARTITION,
     ),
     "holon_partition_records": Metric(
@@ -98,6 +98,6 @@ METRICS: dict[str, Metric] = {
     "holon_uptime_seconds": Metric("gauge", "time since the node started"),
     "holon_last_turn_seconds": Metric("gauge", "time since the node's loop last turned"),
     "holon_node_info": Metric(
-        "gauge", "always 1; the labels say which node of which job this is", ("job", "node", "number", "incarnation")
+        "gauge", "always 1; the labels name the node and its job", ("job", "node", "number", "incarnation")
     ),
 }

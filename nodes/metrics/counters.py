@@ -1,4 +1,4 @@
-"""Plain counters beside a node's work: cheap to count, read when somebody asks.
+"""Plain counters beside a node's work: cheap to count, read on request.
 
 Two rules for this file: every figure has one thread that writes it, the node's own or the one that saves checkpoints;
 nothing here may change what the node does.
@@ -127,7 +127,7 @@ class CountingLog:
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)
 
-    # Asked in each turn, where ``__getattr__`` would cost ten times as much.
+    # Called in each turn, where ``__getattr__`` would cost ten times as much.
     def poll_acks(self, *, wait: bool = False) -> None:
         """As ``Log.poll_acks``."""
         self._log.poll_acks(wait=wait)

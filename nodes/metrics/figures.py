@@ -1,4 +1,4 @@
-"""A node's figures at one moment, taken by the node's own thread when somebody asks: nobody reads a moving state.
+"""A node's figures at one moment, taken on request by the node's own thread: no other thread reads a moving state.
 
 Between two requests nothing is done but counting: a node that is not scraped pays nothing.
 """
@@ -41,7 +41,7 @@ class MetricFigures:
 
 
 class Desk(ABC):
-    """Where a node's thread leaves figures for whoever asks."""
+    """Where a node's thread leaves figures for the threads that request them."""
 
     def __init__(self) -> None:
         self.last = MetricFigures()

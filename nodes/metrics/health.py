@@ -9,7 +9,7 @@ from nodes.metrics.figures import MetricFigures
 
 @dataclass(frozen=True, slots=True)
 class HealthLimits:
-    """How long a loop may stand, how long the log may be silent, and what lag of the input counts as caught up."""
+    """How long a loop may not turn, how long the log may be silent, and what lag of the input counts as caught up."""
 
     turn_s: float
     log_s: float

@@ -1,4 +1,4 @@
-"""Metrics and health of one node process, put together from its settings: counting, asking, serving, being found."""
+"""Metrics and health of one node process, put together from its settings: counting, serving, being found."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ServedMetrics:
     def serving(self) -> Iterator[MetricsServer | None]:
         """Serve while the node runs; None where ``metrics.enabled`` is false.
 
-        Raises ``RunFailed`` where the port is taken, ``MissingDependency`` where metrics were asked for by name and the
+        Raises ``RunFailed`` where the port is taken, ``MissingDependency`` where the settings enable metrics and the
         package is not there. Where they are only on by default, health is served without it.
         """
         config = self.settings.metrics
@@ -123,7 +123,7 @@ class ServedMetrics:
         return ready(self._live(), figures, time.monotonic() - self.meter.answered_s, self._limits)
 
     def _write_target(self, server: MetricsServer) -> Path | None:
-        """The node's address, where Prometheus looks for it (``file_sd_configs``)."""
+        """The node's address, where Prometheus discovers it (``file_sd_configs``)."""
         folder = self.settings.metrics.targets_dir
         if folder is None:
             return None

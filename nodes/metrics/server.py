@@ -53,8 +53,8 @@ class Pages:
 class MetricsServer:
     """Serves ``pages`` on ``host:port`` (0: a free one, see ``address``) until ``close``.
 
-    Args: ``token`` is asked for as ``Authorization: Bearer TOKEN``; None asks for nothing. ``names`` are Host names
-    that are answered beside this machine's own; literal addresses are answered where a token is asked for.
+    Args: ``token`` is required as ``Authorization: Bearer TOKEN``; None requires nothing. ``names`` are Host names
+    that are answered beside this machine's own; literal addresses are answered where a token is required.
     Raises ``RunFailed`` where the port is taken or the host is none of this machine's.
     """
 
@@ -115,7 +115,7 @@ class MetricsServer:
         if host not in self.names and not (self.token is not None and _is_address(host)):
             return _refused(HTTPStatus.MISDIRECTED_REQUEST, "this Host is not served (metrics.allowed_hosts)")
         if headers.get("Origin") is not None:
-            return _refused(HTTPStatus.FORBIDDEN, "no web page may ask here")
+            return _refused(HTTPStatus.FORBIDDEN, "requests of web pages are refused")
         if self.token is not None:
             shown = (headers.get("Authorization") or "").encode()
             if not hmac.compare_digest(shown, b"Bearer " + self.token.encode()):
@@ -187,7 +187,7 @@ class BoundedServer(ThreadingHTTPServer):
             for each in late:
                 self._until_s.pop(each)
                 with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)  # whoever reads from it is told of its end
+                    each.shutdown(socket.SHUT_RDWR)  # its reader gets the end of the stream
 
     def handle_error(self, request: object, client_address: object) -> None:
         logger.debug("metrics: a request from %s was broken off", client_address, exc_info=True)

@@ -1,6 +1,6 @@
 """A sampling profiler in the process itself: the stack of the main thread at every tick of CPU time, as a picture.
 
-A tick is the kernel's (often 4 ms), however short the interval that is asked for; shares are what counts.
+A tick is the kernel's (often 4 ms), however short the requested interval; only the shares count.
 The signal of the processor-time clock is answered between two steps of the interpreter, so time inside of compiled code
 counts for the Python function that called it.
 """
@@ -65,7 +65,7 @@ def folded(stacks: Counter[Stack]) -> str:
 
 
 def flame_graph(stacks: Counter[Stack], title: str) -> str:
-    """An SVG: callers below, called above, as wide as their share. A box under the pointer tells its share."""
+    """An SVG: callers below, called above, as wide as their share. A box under the pointer shows its share."""
     total = sum(stacks.values())
     boxes = list(_boxes(sorted(stacks.items()), 0, 0.0, max(total, 1)))
     height = ROW * (2 + max((depth for depth, *_ in boxes), default=0) + 1)

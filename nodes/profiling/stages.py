@@ -1,4 +1,4 @@
-"""The stages of a record's way through a node, told apart by the functions that are on the stack."""
+"""The stages of a record's way through a node, distinguished by the functions that are on the stack."""
 
 from __future__ import annotations
 

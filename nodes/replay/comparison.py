@@ -59,7 +59,7 @@ class Replayed(msgspec.Struct):
 
 
 class RecordPlace(msgspec.Struct, array_like=True):
-    """Where a record of the prefix lies, and what it is. ``headers`` are those that the job asks for."""
+    """Where a record of the prefix lies, and what it is. ``headers`` are those that the job reads."""
 
     stamp_ms: int
     partition: int

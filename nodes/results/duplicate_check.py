@@ -1,4 +1,4 @@
-"""Checks that dropped repeats are what they must be: byte for byte what was handed out first."""
+"""Checks that dropped duplicates equal the outputs that were handed out first, byte for byte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holon.outputs.identity import OutputId
 class DuplicateCheck:
     """Remembers digests of the newest ``capacity`` outputs, about 250 bytes each.
 
-    ``differing`` repeats prove a function that is not deterministic. ``unknown`` repeats have no first copy in memory:
+    ``differing`` duplicates prove a function that is not deterministic. ``unknown`` ones have no original in memory:
     it was evicted, lies before the reader's saved position, or never existed. The last means that an output came after
     a later one of its sequence and was lost. A reader that began at the start and evicted nothing must count none.
     """

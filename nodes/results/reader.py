@@ -1,4 +1,4 @@
-"""The reader of output topics that "exactly once" is promised behind: repeats and older incarnations are removed.
+"""The reader of output topics that "exactly once" is promised behind: it drops duplicates and older incarnations.
 
 It keeps one pair for each source partition, track and output partition (Holon, section 3.3), whatever it has read.
 """
@@ -37,10 +37,10 @@ class OutputReader(Generic[T]):
     """Hands out each output of a topic once, in the order of its partition.
 
     ``decode`` turns a payload into a value. If it raises, the next call goes on after that record. A record without an
-    identity raises ``IdentityError``; with ``without_identity="pass"`` it is handed out with identity None (nothing can
-    tell whether it is a repeat). ``position`` goes on where ``position()`` was taken, also in another process.
+    identity raises ``IdentityError``; with ``without_identity="pass"`` it is handed out with identity None (a duplicate
+    is not recognized). ``position`` goes on where ``position()`` was taken, also in another process.
 
-    ``verify_repeats`` compares dropped repeats with their first copies, byte for byte by digest: see ``check``.
+    ``verify_repeats`` compares dropped duplicates with the originals, byte for byte by digest: see ``check``.
     """
 
     @overload
@@ -91,7 +91,7 @@ class OutputReader(Generic[T]):
 
     @property
     def repeats_dropped(self) -> int:
-        """Copies of outputs that had been handed out, since this reader was made."""
+        """Duplicates of outputs that had been handed out, since this reader was made."""
         return self._filter.repeats
 
     @property
@@ -101,7 +101,7 @@ class OutputReader(Generic[T]):
 
     @property
     def differing_repeats(self) -> int:
-        """Repeats whose bytes differ from the first copy's; 0 without ``verify_repeats``."""
+        """Duplicates whose bytes differ from the original's; 0 without ``verify_repeats``."""
         return self.check.differing if self.check is not None else 0
 
     def position(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class OutputReader(Generic[T]):
                 self._log.wait(waiting, wait_s)
 
     def skip_available(self) -> None:
-        """Pass over what is in the topic now, but learn its identities: a repeat of it is dropped later."""
+        """Pass over the topic's present records, but learn their identities, so that later duplicates are dropped."""
         repeats, stale = self._filter.repeats, self._filter.stale
         for partition, end in enumerate(self._ends()):
             for chunk in self._chunks(partition, end):

@@ -74,11 +74,11 @@ class ViewFollower:
         return self._reader
 
     def _write(self, batch: list[ViewResult], reader: OutputReader[bytes]) -> bool:
-        """False if the view stands elsewhere; the next turn goes on from there."""
+        """False if the view's position is another one; the next turn goes on from there."""
         try:
             token = self._view.write(batch, reader.position(), self._token, self._keep_windows)
         except RedisUnavailable:
-            self._reader = None  # nobody knows whether it was done; the view will say
+            self._reader = None  # the write may have been done; the view's position shows it
             raise
         if token is None:
             self._reader = None

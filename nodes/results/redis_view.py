@@ -1,7 +1,7 @@
 """The view of results in Redis: how its keys are laid out, and the one script that changes them.
 
-Two rules for this file. Results and the position after them change in one step, or not at all. The view holds what
-``nodes/results/view.py`` says, for any order and number of writers.
+Two rules for this file. Results and the position after them change in one step, or not at all. The view keeps the rules
+of ``nodes/results/view.py``, for any order and number of writers.
 
 Keys, all with the topic as hash tag (BASE is ``PREFIX:view:{TOPIC}``):
 
@@ -74,7 +74,7 @@ return 1
 
 
 class ViewPosition(NamedTuple):
-    """Where the view stands: the reader's position (None: at the start), and the token that the next write names."""
+    """The view's position: the reader's one (None: at the start), and the token that the next write names."""
 
     position: dict[str, Any] | None
     token: str

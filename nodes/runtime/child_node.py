@@ -43,9 +43,9 @@ class ProgramNode(
     parent: int | None = None
 
 
-def child_command(asked: JobNode | ProgramNode) -> list[str]:
+def child_command(node: JobNode | ProgramNode) -> list[str]:
     """The command that starts the node as a child process."""
-    return module_command(MODULE, msgspec.json.encode(asked).decode())
+    return module_command(MODULE, msgspec.json.encode(node).decode())
 
 
 def asked_node(argument: str) -> JobNode | ProgramNode:

@@ -1,4 +1,4 @@
-"""A node's place in the control topic: when it is read on, and whether the log is asked how far it goes."""
+"""A node's position in the control topic: when it is read on, and whether a read queries the log for the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INTERVAL_MS = 20
 
 @dataclass(frozen=True, slots=True)
 class ControlRecords:
-    """A read. ``at_end``: it may go on behind them only by what was written since; ``asked``: the log has said so."""
+    """A read. ``at_end``: only records that were written since can follow; ``asked``: the log has confirmed that."""
 
     values: Sequence[bytes]
     at_end: bool
@@ -22,7 +22,7 @@ class ControlRecords:
 
 
 class ControlReader:
-    """Of one node. ``position``: so far it has read. It looks every ``INTERVAL_MS``, and where something is there."""
+    """Of one node. ``position``: so far it has read. It reads every ``INTERVAL_MS``, and when records have arrived."""
 
     def __init__(self, log: Log, topic: str, position: int = 0) -> None:
         self.where = TopicPartition(topic, 0)
@@ -31,15 +31,15 @@ class ControlReader:
         self._looked_ms: int | None = None
 
     def read(self, now_ms: int, needs_end: Callable[[], bool], *, wanted: bool) -> ControlRecords | None:
-        """The next records, perhaps none; None: it is too early to look, and nothing is there.
+        """The next records, perhaps none; None: no read is due, and no records have arrived.
 
-        ``needs_end``: whether the node has to know that nothing more is there; ``wanted``: look in any case.
+        ``needs_end``: whether the node has to know that nothing more is there; ``wanted``: read in any case.
         """
         due = self._looked_ms is None or not 0 <= now_ms - self._looked_ms < INTERVAL_MS
         if not due and not wanted:
             return None
-        asked = due and needs_end()
-        read = self._log.read if asked else self._log.poll
+        to_end = due and needs_end()
+        read = self._log.read if to_end else self._log.poll
         chunk = read(*self.where, self.position, max_records=BATCH)
         if not chunk.values and not due:
             return None
@@ -47,8 +47,8 @@ class ControlReader:
         at_end = len(chunk.values) < BATCH
         if at_end:
             self._looked_ms = now_ms
-        return ControlRecords(chunk.values, at_end, asked, chunk.next_offset)
+        return ControlRecords(chunk.values, at_end, to_end, chunk.next_offset)
 
     def look_again(self) -> None:
-        """The end matters since what was read: the next read is due, and asks for it."""
+        """The node needs the end since the last records: the next read is due, and queries it."""
         self._looked_ms = None

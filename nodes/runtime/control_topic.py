@@ -73,7 +73,7 @@ class ControlTopic:
         found = [checkpoint for _, checkpoint in self.intact_checkpoints(log)]
         newest = max(found, key=lambda each: each.offset, default=None)
         if newest is not None and newest.offset > (end := log.end_offset(self.name, 0)):
-            # The end is asked last: checkpoints never lie beyond it.
+            # The end is fetched last: checkpoints never lie beyond it.
             raise LogTruncated(
                 f"job {self.job!r}: {self.name}[0] ends at offset {end}, and was known up to {newest.offset}: "
                 f"acknowledged records are gone ({TRUNCATION_CAUSES}). {self._lost()}"
@@ -123,8 +123,8 @@ class ControlTopic:
 class ControlHistory:
     """The fold of one observer: ``ownership`` holds for the records before ``offset``; ``read`` goes on to the end.
 
-    ``since`` is where it began: 0, or what the checkpoint says that was used. ``incarnation``: only records of this one
-    count; None: of the newest.
+    ``since`` is where it began: 0, or the offset of the checkpoint that was used. ``incarnation``: only records of this
+    one count; None: of the newest.
     """
 
     def __init__(self, log: Log, topic: ControlTopic, ownership: Ownership, incarnation: int | None = None) -> None:

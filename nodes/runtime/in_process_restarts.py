@@ -1,7 +1,7 @@
-"""The lives of a node process: where a writer of the log has lost its place, the next one goes on from a checkpoint.
+"""Restarts of a node within its process: after a log's writer has lost its place it goes on from a checkpoint.
 
-Two rules for this file: a request to stop holds for all lives; what ends a life again and again ends the process, whose
-parent waits longer.
+Two rules for this file: a request to stop holds for all restarts; an error that returns again and again ends the
+process, whose parent waits longer.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def live(
     clock_s: Callable[[], float] = time.monotonic,
     stops: StopSignals | None = None,
 ) -> T:
-    """One life after the other, each on a log that was opened for it. Raises what ends the last of them.
+    """One run after the other, each on a log that was opened for it. Raises the error that ends the last of them.
 
-    Raises ``StoppedEarly`` if ``stops`` were asked before the first.
+    Raises ``StoppedEarly`` if a signal came before the first.
     """
     stops, ended_s = StopSignals() if stops is None else stops, list[float]()
     stops.leave_early()

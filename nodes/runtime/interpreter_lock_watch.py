@@ -1,7 +1,7 @@
 """Calls that never give the interpreter's lock back: the system ends the process, since no thread of it could.
 
 A timer of the process's CPU time is wound again and again by a thread that needs the lock for it. When it runs out,
-``faulthandler`` writes where the process stands, without the lock, and the signal ends it. Pauses are no CPU time.
+``faulthandler`` writes the stack, without the lock, and the signal ends the process. Pauses are no CPU time.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def open_job_log(settings: Settings) -> Log:
 
 
 def open_node_log(settings: Settings) -> Log:
-    """As ``open_job_log``, but a broker that stands still while a node starts has as long as later: nobody watches."""
+    """As ``open_job_log``, but with the timeout of a running node: no user waits while a node starts."""
     return open_log(replace(log_address(settings), connect_timeout_s=settings.log.timeout_ms / 1000))
 
 
@@ -71,7 +71,7 @@ def drop_topics(settings: Settings, keep: Collection[str] = ()) -> None:
 
 
 def outputs_in_transactions(log: Log, run: JobRun, node: str, timeout_ms: int) -> None:
-    """Let this node write outputs in Kafka transactions, under a name that no other node and no other life has."""
+    """Let this node write outputs in Kafka transactions, under a name that no other incarnation has."""
     from nodes.log.kafka.log import KafkaLog
 
     assert isinstance(log, KafkaLog), "the settings refuse this for other logs"

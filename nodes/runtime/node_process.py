@@ -1,4 +1,4 @@
-"""The process of a node, of either kind of job: how it is asked to stop, watched, and named in its errors."""
+"""The process of a node, of either kind of job: how it is stopped, watched, and named in its errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEAF_AFTER_MS = 1000
 
 
 class NodeShell:
-    """The process around a node's loop. ``stop`` is set once it has been asked to leave."""
+    """The process around a node's loop. ``stop`` is set once it has been requested to leave."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()

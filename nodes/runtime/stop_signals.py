@@ -1,6 +1,6 @@
 """SIGTERM and SIGINT of a process that is a node, from its first line on.
 
-A rule for this file: it imports nothing that takes time, because a signal that comes before it is heard kills.
+A rule for this file: it imports nothing that takes time, because a signal before its handler is set kills.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Stoppable(Protocol):
 
 
 class StoppedEarly(Exception):
-    """The process was asked to leave before it was a node: it has nothing to hand over."""
+    """A signal to leave came before the process was a node: it has nothing to hand over."""
 
 
 class StopSignals:
-    """A request to stop is kept until there is a node that can leave, and holds for all its lives.
+    """A request to stop is kept until there is a node that can leave, and holds for all its restarts.
 
     ``first`` is the first signal that came, if any. A second one ends the process at once.
     """
@@ -57,7 +57,7 @@ class StopSignals:
             raise StoppedEarly
 
     def concern(self, node: Stoppable) -> None:
-        """This is the one that lives now."""
+        """The node that runs now, which gets the requests."""
         self._node = node
         self.listen()
         if self.asked:

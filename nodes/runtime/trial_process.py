@@ -184,7 +184,7 @@ def _how(code: int) -> str:
 
 
 def queued_s(pid: int) -> float:
-    """For how long a process was ready to run and had to wait for a processor; 0 where the system does not tell."""
+    """For how long a process was ready to run and had to wait for a processor; 0 where that is unknown."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):

@@ -58,7 +58,7 @@ def _check_hidden(name: str, folder: Path) -> None:
 
 
 def _modules_near(name: str) -> list[str]:
-    """Modules beside the one that was asked for."""
+    """Modules beside the requested one."""
     parent = name.rpartition(".")[0]
     try:
         spec = importlib.util.find_spec(parent) if parent else None

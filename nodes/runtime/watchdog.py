@@ -22,7 +22,7 @@ from nodes.runtime.interpreter_lock_watch import LockWatch
 
 logger = logging.getLogger(__name__)
 
-ASKING = (
+REQUESTS = (
     Log.read,
     Log.poll,
     Log.wait,
@@ -44,7 +44,7 @@ class WatchdogOptions:
     Args: ``heartbeat`` gives the heartbeat that is written to ``topic`` while the loop does not turn. ``hung`` gets the
     place and the stack's text when a call of the job's code has made no progress for ``function_timeout_ms``, again and
     again until it does. ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited
-    for ``deaf_after_ms`` for one answer of the log (``ASKING``) sends no heartbeat until the answer. It does not
+    for ``deaf_after_ms`` for one answer of the log (``REQUESTS``) sends no heartbeat until the answer. It does not
     receive the writes of others either, so no other node is to believe that it works. ``look`` is called at each
     interval; True: what runs may. ``lock`` is wound at each interval.
     """
@@ -75,7 +75,7 @@ class Watchdog:
         self.slow_but_moving = False
         """True while the loop is inside of a long call of the job's code that gets on."""
         self._silent = False
-        self._asking = _codes(watched.log)
+        self._request_codes = _codes(watched.log)
 
     def start(self) -> None:
         """Begin to watch the calling thread, which is the main one."""
@@ -107,7 +107,7 @@ class Watchdog:
             before_s = now_s
             if self.watched.lock is not None:
                 self.watched.lock.wind()
-            self._look_for_parent()
+            self._check_parent()
             may_run = self.watched.look is not None and self.watched.look()
             if self._turns != turns:
                 turns, place, stuck_ms = self._turns, None, 0.0
@@ -124,7 +124,7 @@ class Watchdog:
             elif not hangs and not (isinstance(place, FrameType) and stuck_ms >= self.watched.deaf_after_ms):
                 self._write_heartbeat()
 
-    def _look_for_parent(self) -> None:
+    def _check_parent(self) -> None:
         if self.watched.parent is not None and not self._orphaned and os.getppid() != self.watched.parent:
             self._orphaned = True
             logger.warning("process %d, which this node belongs to, has gone: leaving", self.watched.parent)
@@ -140,20 +140,20 @@ class Watchdog:
             self._silent = True
 
     def _place(self) -> FunctionCall | FrameType | None:
-        """Where the job's code is being called, or the call that asks the log; None if it is neither."""
+        """The call of the job's code, or the frame that waits for the log; None if it is neither."""
         track = JOB_CODE.track
         if track is not None:
             return track.function_call()
-        asked = None
+        request = None
         frame: FrameType | None = sys._current_frames().get(self._main)
         while frame is not None:
-            if frame.f_code in self._asking:
-                asked = frame  # the outermost: another call has another frame
+            if frame.f_code in self._request_codes:
+                request = frame  # the outermost: another call has another frame
             frame = frame.f_back
-        return asked
+        return request
 
     def _stack(self) -> str:
-        """Where the watched thread stands, innermost call last, from the job's code on."""
+        """The stack of the watched thread, innermost call last, from the job's code on."""
         frame = sys._current_frames().get(self._main)
         entries = traceback.extract_stack(frame) if frame is not None else []
         own = [i for i, entry in enumerate(entries) if entry.filename.endswith(CALLERS)]
@@ -161,6 +161,6 @@ class Watchdog:
 
 
 def _codes(log: Log) -> frozenset[CodeType]:
-    """The code of all questions that this log is asked, also of those that call another one."""
-    methods = (vars(kind).get(each.__name__) for kind in type(log).__mro__ for each in ASKING)
+    """The code objects of this log's ``REQUESTS``, also of those that call another one."""
+    methods = (vars(kind).get(each.__name__) for kind in type(log).__mro__ for each in REQUESTS)
     return frozenset(method.__code__ for method in methods if isinstance(method, FunctionType))
