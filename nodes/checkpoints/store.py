@@ -82,8 +82,8 @@ class CheckpointStore(Protocol):
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
         """Delete a partition's checkpoints but the newest ``KEPT_CHECKPOINTS``, ``keep`` and what is newer than those.
 
-        So whoever knows of old ones only deletes none that others have learned of since. Returns what went.
-        Those of earlier incarnations go too: nobody can go back to one.
+        So a caller that knows only old ones deletes none of the newer ones. Returns the deleted names.
+        Those of earlier incarnations are deleted too: nobody can go back to one.
         """
         ...
 
@@ -122,7 +122,7 @@ class Blobs(Protocol):
         ...
 
     def secure(self, name: str) -> None:
-        """Make durable what is there under this name, whoever created it."""
+        """Make the checkpoint of this name durable, also if another node has created it."""
         ...
 
     def tidy(self, folder: str) -> None:

@@ -22,12 +22,12 @@ class BufferPool:
         self._most = most
         self._lock = threading.Lock()
         self._spare: list[memoryview] = []
-        self._lent: dict[int, tuple[weakref.ref[Buffer], memoryview]] = {}
+        self._in_use: dict[int, tuple[weakref.ref[Buffer], memoryview]] = {}
 
     @property
     def held(self) -> int:
         """Number of buffers, in use or in the pool."""
-        return len(self._lent) + len(self._spare)
+        return len(self._in_use) + len(self._spare)
 
     def lend(self) -> Buffer:
         """A buffer from the pool, not zeroed: it may hold bytes of its last use."""
@@ -37,10 +37,10 @@ class BufferPool:
         buffer = np.frombuffer(memory, np.uint8)
         number = id(memory)
 
-        def back(_: weakref.ref[Buffer]) -> None:  # may interrupt whoever holds the lock, so it takes none
-            _, free = self._lent.pop(number)
+        def back(_: weakref.ref[Buffer]) -> None:  # may interrupt the thread that holds the lock, so it takes none
+            _, free = self._in_use.pop(number)
             if len(self._spare) < self._most:
                 self._spare.append(free)
 
-        self._lent[number] = weakref.ref(buffer, back), memory
+        self._in_use[number] = weakref.ref(buffer, back), memory
         return buffer

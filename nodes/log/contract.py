@@ -263,7 +263,7 @@ class Log(ABC):
         return self.end_offset(topic, partition)
 
     def high_watermarks(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """``high_watermark`` of several partitions, in one question where each costs a round trip."""
+        """``high_watermark`` of several partitions, in one request where each costs a round trip."""
         return {place: self.high_watermark(*place) for place in places}
 
     @abstractmethod

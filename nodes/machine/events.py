@@ -134,9 +134,9 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class OutputsFollowed:
-    """News of the output partitions that standbys follow.
+    """Records of the output partitions that standbys follow.
 
-    ``at_end``: of these, and of the broadcast before them, everything was read just now.
+    ``at_end``: these, and the broadcast before them, were read to the end just now.
     """
 
     followed: list[Followed]

@@ -199,8 +199,8 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
 class MergedSaved(Message, frozen=True, tag="merged"):
     """A merged checkpoint is durable: the slots of all partitions.
 
-    They hold what the broadcast had before ``broadcast_offsets``, by partition; ``control_offset`` is where its maker
-    stood on the control topic when it began.
+    They hold the broadcast's deltas before ``broadcast_offsets``, by partition; ``control_offset`` is its maker's
+    position on the control topic when it began.
     """
 
     node: Name

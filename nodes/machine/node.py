@@ -233,7 +233,7 @@ class Node:
             self.work.effects.append(RewindBroadcast(partition))
 
     def _receive(self, delta: SlotDelta) -> bool:
-        """False if what is missing may be found by reading again: whoever sent the full slot itself is behind."""
+        """False if missing deltas may be found by reading again: the sender of the full slot is itself behind."""
         record = delta.record
         if self.replica.receive(delta).gap:
             self.gaps.noticed(delta.partition, end_of(delta))

@@ -76,7 +76,7 @@ class Workload:
             self._emitted += runner.emitted
 
     def lose(self, partition: int) -> None:
-        """The partition is another's, or free; a copy that is abreast goes on as a standby."""
+        """The partition is another's, or free; a running runner may go on as a standby."""
         runner = self.runners.get(partition)
         if runner is not None and runner.standby is None and not self.replicas.demote(runner):
             self.drop(partition)
@@ -214,7 +214,7 @@ class Workload:
         self.effects.append(ReadTail(runner.partition, runner.key, since, runner.known_ends))
 
     def _tail_read(self, tail: e.TailRead) -> None:
-        """From here on the partition runs; whoever has a gap in its slot can fill it now."""
+        """From here on the partition runs; nodes with a gap in its slot can fill it now."""
         runner = self.runner(tail.partition, tail.version)
         if runner is not None and runner.is_scanning:
             runner.begin(tail.last, tail.ends)

@@ -25,7 +25,7 @@ class DuplicateCheck:
         self.first_difference: str | None = None
 
     def saw(self, partition: int, identity: OutputId, key: bytes | None, payload: bytes, *, first: bool) -> None:
-        """Remember a first copy, or compare a repeat with it."""
+        """Remember an original, or compare a duplicate with it."""
         digest = _digest(key, payload)
         if first:
             self._digests[(partition, identity)] = digest

@@ -219,7 +219,7 @@ class Driver:
                 self._flush_events()  # it may set all positions back
                 if self.truncation.broadcast_lost(partition, offset, error):
                     self._reread(partition)
-                else:  # trimmed past where this node was going to read, or stood for long
+                else:  # trimmed past this node's next read, as after a long pause
                     self._go_on_from(self._fetching.again(partition, offset))
                 moved = self.hurry = True
                 continue

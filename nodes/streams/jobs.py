@@ -107,7 +107,7 @@ def open_history(
     if incarnation == NO_INCARNATION or reset:
         described = _described(log, job, partitions, bounded)
         start = m.JobStarted(incarnation + 1, job.fingerprint(), partitions, described)
-        # Before the record: whoever finds an incarnation on the log finds its topics, or they were deleted.
+        # Before the record: a reader that finds an incarnation on the log finds its topics, or they were deleted.
         create_topics(log, job, start.incarnation, partitions)
         log.append(job.control_topic, 0, [m.encode(start)])
         history.read()

@@ -181,7 +181,7 @@ class NodeProcess(NodeShell):
     def loop(self) -> Ending:
         """Work until the node leaves. Raises ``RunFailed`` with the reason where it could not go on.
 
-        Errors of the log and of the checkpoint store are raised with the node and where it stood.
+        Errors of the log and of the checkpoint store are raised with the node and its positions.
         """
         self._watchdog.start()
         self._topics.start()

@@ -15,7 +15,7 @@ LOOK_S = 2.0
 
 
 class TopicWatch:
-    """A thread of its own, since the question may wait long for an answer. ``problem`` is what a node has to stop for.
+    """A thread of its own, since the request may wait long for an answer. ``problem`` is what a node has to stop for.
 
     A change counts when it is seen twice: the first answer may be that of a broker which has only just started.
     """

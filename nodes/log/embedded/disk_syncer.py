@@ -61,5 +61,5 @@ class DiskSyncer:
                 try:
                     env.sync()
                 except LogError as error:
-                    if not env.closed:  # the next append raises it to whoever would believe in the disk
+                    if not env.closed:  # the next append raises it, since its caller relies on the disk
                         _log.error("%s", error)

@@ -216,7 +216,7 @@ class Follower:
         problem = tail.problem
         assert problem is not None
         if is_truncation(problem):
-            self._tails[tail.where] = tail  # it stays so: whoever reads on here would read something else
+            self._tails[tail.where] = tail  # it stays so: a further read here would return other records
             raise self._lost_its_end(tail.where, tail.fetched, problem.str())
         if problem.code() in OUT_OF_RANGE:
             start, end = self.bounds(tail.where)

@@ -1,4 +1,4 @@
-"""The remedy for each error of Kafka: the one table that senders, readers and questions are judged by.
+"""The remedy for each error of Kafka: one table for senders, readers and requests.
 
 An error that is not in the table is final: the message names it. ``docs/design/kafka-log.md``, "Brokers that go away".
 """

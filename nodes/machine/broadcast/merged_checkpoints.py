@@ -68,7 +68,7 @@ class Merging:
         """Partitions whose slots here are void until a merged checkpoint has arrived."""
 
     def recorded(self, now_ms: int) -> None:
-        """A merged checkpoint is on the control topic, whoever made it."""
+        """A merged checkpoint of any node is on the control topic."""
         self._waiting_since_ms = now_ms
 
     def stored(self, event: MergedStored, now_ms: int) -> list[m.MergedSaved]:
@@ -87,7 +87,7 @@ class Merging:
         self._pieces = None
 
     def maker(self, ownership: Ownership) -> str | None:
-        """Whose turn it is; None while nobody owns the partition in question."""
+        """The node that saves the next one; None while nobody owns the partition in question."""
         return ownership.owner(ownership.merged_count % ownership.partitions)
 
     def step(self, ownership: Ownership, now_ms: int) -> SaveMerged | None:

@@ -141,7 +141,7 @@ class Membership:
         return any(self.ownership.owned_by(node) for node in self.suspects(now_ms))
 
     def gone(self, now_ms: int) -> list[m.Goodbye]:
-        """Goodbyes for members without units that have been silent for very long; the first of the living writes them.
+        """Goodbyes for members without units that have been silent for very long; the first live node writes them.
 
         One that is alive all the same joins anew. Else members would pile up, one for each node that was ever killed.
         """

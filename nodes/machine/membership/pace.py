@@ -46,7 +46,7 @@ MOST_SILENCES = 32
 
 @dataclass(slots=True)
 class _Case:
-    """A node that was taken from. ``mistakes``: how often it turned out to live."""
+    """A node whose units were taken. ``mistakes``: how often it turned out to be alive."""
 
     taken_ms: int
     mistakes: int = 0
@@ -68,7 +68,7 @@ class Pace:
     # --- what happens -----------------------------------------------------------------------------------------------
 
     def claimed(self, fact: f.PartitionClaimed, now_ms: int) -> None:
-        """A claim has won; whoever owned the unit until then was taken for dead."""
+        """A claim has won; the unit's owner until then was taken for dead."""
         if fact.previous in (None, fact.node):
             return
         case = self._cases.get(fact.previous)
@@ -140,7 +140,7 @@ class Pace:
         return PATIENCE_STEPS * min(lateness_ms, LATENESS_MOST_TIMES * self._failure_timeout_ms)
 
     def usual_silence_ms(self, node: str, now_ms: int) -> int:
-        """A silence that is no news of this node, since it has been silent for about so long several times; or 0."""
+        """A silence that is usual for this node, since it has been silent for about so long several times; or 0."""
         since_ms = now_ms - USUAL_WITHIN_TIMES * self._failure_timeout_ms
         late = sorted(silence_ms for ended_ms, silence_ms in self._silences.get(node, ()) if ended_ms >= since_ms)
         if len(late) < USUAL_SILENCES:

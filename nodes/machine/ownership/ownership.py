@@ -192,7 +192,7 @@ class Ownership:
         return [f.PartitionReleased(release.partition, release.to, release.node, release.version)]
 
     def _checkpoint_saved(self, saved: m.CheckpointSaved) -> list[Fact]:
-        """A checkpoint is a function of the prefix that it names, so whoever made it, it counts unless it is behind."""
+        """A checkpoint is a function of the prefix that it names, so that of any node counts, unless it is behind."""
         state = self._partitions[saved.partition]
         kept = state.checkpoints
         if not is_name_of(saved.name, saved.incarnation, saved.partition, saved.record_position, saved.answered):

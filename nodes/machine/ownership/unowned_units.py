@@ -1,8 +1,8 @@
-"""Units that nobody owns for long: then whoever sees it first takes them, whoever should.
+"""Units that nobody owns for long: then any node claims them, also one that is not their successor.
 
 Observers may differ on which nodes keep pace (one that joined later has not seen which node lost its work). So each may
-expect another one to take a unit, for ever. Claims are compared on the control topic: that several try costs nothing
-but the trying.
+expect another one to take a unit, for ever. Claims are ordered on the control topic, so several claims of one unit do
+no harm.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from nodes.machine.membership.pace import LAST_RESORT_TIMES
 
 ORPHANED_TIMES = LAST_RESORT_TIMES
-"""So many suspicions' times without a living owner: the failover of a node that is not believed is over by then."""
+"""So many failure timeouts without a live owner: the failover of a node with the longest backoff is over by then."""
 
 
 class UnownedUnits:
@@ -23,7 +23,7 @@ class UnownedUnits:
         self._since_ms: dict[int, int] = {}
 
     def update(self, units: Iterable[int], now_ms: int) -> None:
-        """These have no living owner now."""
+        """These have no live owner now."""
         self._since_ms = {unit: self._since_ms.get(unit, now_ms) for unit in units}
 
     def are_due(self, now_ms: int) -> bool:

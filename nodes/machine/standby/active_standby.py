@@ -46,7 +46,7 @@ class ResultPace:
 
 
 class ActiveStandby:
-    """``window_ms``: whoever is behind by less keeps pace. Times are the standby's running time."""
+    """``window_ms``: a replica that is behind by less keeps pace. Times are the standby's running time."""
 
     def __init__(self, window_ms: int, pace: ResultPace) -> None:
         self.window_ms = window_ms

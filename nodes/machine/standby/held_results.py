@@ -105,7 +105,7 @@ class HeldOutputs:
         for track, runs in found.items():
             last = seen.get(track, NOTHING_SEEN)
             for first_of_run, last_of_run in runs:
-                if first_of_run <= last and start >= known:  # written again: so this copy is not alone
+                if first_of_run <= last and start >= known:  # written again: so this replica is not alone
                     self.active_standby.other_at((to, track), min(last, last_of_run), now_ms)
                 elif last_of_run > self.active_standby.last_of((to, track), NOTHING_SEEN):
                     self.active_standby.other_at((to, track), last_of_run, now_ms)

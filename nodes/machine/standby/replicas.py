@@ -193,7 +193,7 @@ class Replicas:
         return due if due > POLL_SOON_MS else min(due, STEP_MS)
 
     def outputs_followed(self, followed: e.OutputsFollowed) -> None:
-        """News of the outputs; if that was all, whoever is late is late."""
+        """Records of the outputs; at their end, each standby judges whether its owner is late."""
         standbys = self._standbys()
         for output in followed.followed:
             for runner, standby in standbys:

@@ -1,4 +1,4 @@
-"""A standby: how one copy of a partition keeps pace with the claim holder, and when it steps in.
+"""A standby: how one replica of a partition keeps pace with the claim holder, and when it publishes instead.
 
 Two rules for this file. Patience counts only time in which the standby could have received the other's results
 (``Replicas``). While there is a backlog of input nothing is late, since the order in which nodes work it off proves
@@ -100,7 +100,7 @@ class PartitionStandby:
             self.deltas.active_standby.take()
 
     def _find_level(self, next_offset: int, logged: Logged, now_ms: int) -> None:
-        """Where no input comes at all, this copy is not behind either."""
+        """Where no input comes at all, this replica is not behind either."""
         if self.free or next_offset < logged.record[0]:
             self._level_since_ms = None
         elif self._level_since_ms is None:

@@ -71,7 +71,7 @@ def read_tail(log: Log, topics: Topics, run: JobRun, wish: x.ReadTail, truncatio
                 if (lost := truncation.beyond_end(topic, partition, start)) is not None:
                     raise lost from error
                 last[to], ends[to] = {}, start  # it is there, behind another's open transaction
-            # The scan has just learned the end, so whoever takes over does not wait for it again.
+            # The scan has just learned the end, so the next owner does not wait for it again.
             if ends[to] < known and (lost := truncation.beyond_end(topic, partition, known)) is not None:
                 raise lost
             if (seen := last[to].get(int(Track.RECORD))) is not None:

@@ -45,7 +45,7 @@ def verify_once_a_boot(folder: LogFolder) -> None:
 
 
 def verify_at_next_opening(root: Path) -> None:
-    """For who has seen a process end by a signal that wrong pages may have caused: whoever opens the log checks it."""
+    """Request a check at the log's next opening, after a signal that wrong pages may have caused ended a process."""
     with contextlib.suppress(OSError):
         LogFolder.forget_verified(root)
 

@@ -15,7 +15,7 @@ _PIECE = bytes(64 << 10)
 
 
 class FreeSpaceReserve:
-    """A file that is cut while room is needed, and filled again with what is left afterwards."""
+    """A file that is truncated while a write needs its space, and filled again afterwards as far as the disk allows."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -40,7 +40,7 @@ class FreeSpaceReserve:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Give the space to whoever writes now."""
+        """Free the space for the writes within, then fill the file again."""
         try:
             os.truncate(self._file, 0)
             yield

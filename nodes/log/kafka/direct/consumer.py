@@ -308,7 +308,7 @@ class DirectReader:
 
     def _leave(self, own: _Own, why: str) -> None:
         """To confluent-kafka, with the epoch of the record before, so that it finds out what a leader has lost."""
-        level = logging.DEBUG if why == own.left_because else logging.INFO  # retries repeat the same reason for ever
+        level = logging.DEBUG if why == own.left_because else logging.INFO  # retries give the same reason for ever
         logger.log(level, "%s[%d] is read by confluent-kafka from offset %d on: %s", *own.where, own.offset, why)
         own.left_because = why
         own.fetcher, own.phase = None, Phase.LEFT
