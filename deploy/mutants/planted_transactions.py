@@ -64,7 +64,7 @@ TRANSACTIONS = (
         tests=(UNITS,),
     ),
     Mutant(
-        "checkpoints that were replaced during a load are looked for no further",
+        "checkpoints that were replaced during a load are searched no further",
         "nodes/transactions/units/following.py",
         "        if begin is None and unit.names != tuple(saved.name for saved in self._kept(unit)):\n",
         "        if False:\n",
@@ -141,7 +141,7 @@ TRANSACTIONS = (
         tests=(CONTROL + "test_one_that_stood_still_for_long_and_writes_what_it_knew_moves_nothing_back",),
     ),
     Mutant(
-        "a node keeps what others have claimed while it stood still",
+        "a node keeps what others have claimed while it was stopped",
         "nodes/machine/ownership/claims.py",
         "        self._owned = set(self.ownership.owned_by(self.node))\n",
         "",

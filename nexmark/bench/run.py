@@ -132,7 +132,7 @@ def _flink_engine(
 def _python_engine(
     name: str, plan: ComparisonPlan, settings: Settings, folder: Path, cores: int, report: Report
 ) -> PythonEngine:
-    report(f"looking for {name} (its environment is made the first time)")
+    report(f"searching for {name} (its environment is made the first time)")
     home = python_home(PYTHON_PEERS[name][0])
     return PythonEngine(plan, settings, home, settings.log.prefix + TOPIC, folder / name, cores, name)
 

@@ -127,7 +127,7 @@ def _engines(
             else:
                 if not program_of(name).is_file():
                     raise RunFailed(f"there is no program yet that runs ordinary jobs by {name}: {program_of(name)}")
-                step(f"looking for {name} (its environment is made the first time)")
+                step(f"searching for {name} (its environment is made the first time)")
                 home = python_home(name)
                 engines[name] = PythonPeer(name, settings, home, folder / name, plan.partitions, cores)
         except (MissingDependency, Unreachable, RunFailed) as error:

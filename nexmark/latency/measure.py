@@ -232,7 +232,7 @@ class MeasuredFleet:
             self._do(time.monotonic())  # who is to come back comes back
             time.sleep(POLL_INTERVAL_S)
         fed = feed.fed()
-        # By the producer's word: where this process stood still at the beginning, windows would be left out.
+        # By the producer's report: where this process was stopped at the beginning, windows would be left out.
         self.began_ms = fed.base_ms - LEAD_MS + int(plan.warmup_s * 1000)
         return fed
 

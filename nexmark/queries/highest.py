@@ -33,7 +33,7 @@ class Q7(ProcessingFunction[Any]):
 
     The official query joins with both borders of the window included. So a bid exactly at a window's end is also one of
     that window, if it has the highest price of the window's own bids. Such a bid is kept with the window that it starts
-    (``border``), and looked at when that one is complete; ``before`` remembers what it is compared with. Partition,
+    (``border``), and compared when that one is complete; ``before`` remembers what it is compared with. Partition,
     offset and place make equal bids distinct, as rows are.
     """
 

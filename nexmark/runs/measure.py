@@ -93,8 +93,8 @@ def longest_delay(
 ) -> float | None:
     """The longest gap between results that contains a kill; where the input is paced, beyond the longest without.
 
-    The start and the end of the run bound a gap with a kill in it, and are no part of the others. Results of single records are looked at partition by partition,
-    because those of the others go on; results of windows need all partitions, so they are looked at together. None
+    The start and the end of the run bound a gap with a kill in it, and are no part of the others. Results of single records are judged partition by partition,
+    because those of the others go on; results of windows need all partitions, so they are judged together. None
     without kills.
     """
     if not kills_ms:

@@ -69,7 +69,7 @@ class VirtualFleet:
             self.at(0.0, partial(self._turn, number, idle=True))
 
     def close(self) -> None:
-        """Nodes end when nobody speaks to them any more."""
+        """Nodes end when their input is closed."""
         for member in self.members:
             assert member.process.stdin is not None and member.process.stdout is not None
             member.process.stdin.close()

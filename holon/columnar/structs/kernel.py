@@ -283,7 +283,7 @@ def _text(buffer, at, end, cells, cell, height, side, behind, scratch):
 
 @inlined
 def _list(buffer, at, end, item, cells, cell, height, side, powers, scratch):
-    """Its place in the buffer, if all items are of that kind; objects are made of it when somebody asks for them."""
+    """Its place in the buffer, if all items are of that kind; objects are made of it when they are read."""
     if byte_at(buffer + at) != 91:
         return np.int64(-1)
     begin = at

@@ -47,7 +47,7 @@ class Members(Sequence[Any]):
 def members_of(values: Texts | NDArray[np.int64], rows: Rows, choices: Mapping[Any, Any]) -> tuple[Members, Rows]:
     """The objects that ``choices`` has for the texts or ints of these rows, and the rows for which it has none.
 
-    Rows that are not asked for are any of the objects.
+    Rows that are not requested are any of the objects.
     """
     numbers, distinct = _numbered(values, rows)
     found = [choices.get(each, _NONE) for each in distinct]
