@@ -79,7 +79,7 @@ class Histogram(Tallies[Bound, tuple[int, ...]]):
     def quantile(self, q: Bound | Fraction) -> Bound | None:
         """Upper bound of the bucket that holds the element of rank ``ceil(q * count)``, counted from 1.
 
-        ``q`` is in [0, 1], and 0 asks for the first element. None while empty, or where the element is above the last
+        ``q`` is in [0, 1], and 0 is the first element. None while empty, or where the element is above the last
         bound. A float is taken as it is written: 0.9 is nine tenths.
         """
         counts = self.totals()
