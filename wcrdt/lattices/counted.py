@@ -119,7 +119,7 @@ class Distribution:
     def quantile(self, q: Number | Fraction) -> float | None:
         """The middle of the bucket that holds the element of rank ``ceil(q * count)``, from 1; None while empty.
 
-        ``q`` is in [0, 1], and 0 asks for the first element. A float is taken as it is written: 0.9 is nine tenths.
+        ``q`` is in [0, 1], and 0 is the first element. A float is taken as it is written: 0.9 is nine tenths.
         """
         rank, reached = rank_of(q, self.count), 0
         for middle, count in self.buckets:
