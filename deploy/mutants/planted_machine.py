@@ -310,6 +310,13 @@ MACHINE = (
         tests=("tests/unit/nodes/log/kafka/test_retry_policy.py",),
     ),
     Mutant(
+        "units are offered to members without a heartbeat",
+        "nodes/machine/ownership/sharing.py",
+        "if self.detector.has_heartbeat(node, now_ms):",
+        "if node in alive:",
+        tests=("tests/unit/nodes/machine/ownership/test_sharing.py",),
+    ),
+    Mutant(
         "a producer that the broker may not know has several batches on their way",
         "nodes/log/kafka/direct/in_flight_batches.py",
         "if self.again or (self._known_s is None and self.in_flight):",

@@ -173,6 +173,12 @@ class Detector:
         wary_ms = 0 if times == 1 else times * self.failure_timeout_ms
         return self._running_ms - last_heartbeat_ms >= max(wary_ms, usual_ms)
 
+    def has_heartbeat(self, node: str, now_ms: int) -> bool:
+        """Whether a heartbeat of the node was read within a failure timeout; the grace after a stall is none."""
+        self._step(now_ms)
+        beaten_ms = self._beaten_ms.get(node)
+        return beaten_ms is not None and self._running_ms - beaten_ms < self.failure_timeout_ms
+
     def silence_ms(self, node: str, now_ms: int) -> int | None:
         """For display: how long the node has been silent in running time; None if it is not known."""
         self._step(now_ms)

@@ -24,7 +24,8 @@ class Decisions:
     claims: tuple[tuple[int, int], ...]
     offers: tuple[tuple[int, str], ...]
     again: bool
-    """Whether time alone may change the decisions: an owner is silent, but not for long enough."""
+    """Whether time alone may change the decisions: an owner is silent, but not for long enough, or an offer waits for
+    its node's heartbeat."""
     due: tuple[int, ...] = ()
     """Units that should be this node's and are not, by what it knows: just claimed, claimed before, or barred."""
 
@@ -58,7 +59,9 @@ class Sharing:
     def decide(self, suspects: Collection[str], now_ms: int, barred: Collection[int] = ()) -> Decisions:
         """Decisions while these members are suspected; units that are ``barred`` are not claimed.
 
-        A node that is leaving hands its units over, and is given none. Each claim is decided once for each version.
+        A node that is leaving hands its units over, and is given none. Each claim is decided once for each version. A
+        unit is offered to a node with a heartbeat alone: a member may have died before this observer began, or in its
+        stall, and is no suspect yet.
         """
         ownership = self.ownership
         alive = {node for node in ownership.members if node not in suspects}
@@ -70,6 +73,7 @@ class Sharing:
         claims: list[tuple[int, int]] = []
         offers: list[tuple[int, str]] = []
         due: list[int] = []
+        unheard = False
         for unit, node in wanted.items():
             owner, version = owners[unit], ownership.version(unit) + 1
             if self._is_claimed(unit, owner, wanted, inherited, alive, waiting, keeping):
@@ -78,8 +82,11 @@ class Sharing:
                     self._claimed[unit] = version
                     claims.append((unit, version))
             elif owner == self.node and node != owner:
-                offers.append((unit, node))
-        return Decisions(tuple(claims), tuple(offers), bool(waiting), tuple(due))
+                if self.detector.has_heartbeat(node, now_ms):
+                    offers.append((unit, node))
+                else:
+                    unheard = True
+        return Decisions(tuple(claims), tuple(offers), bool(waiting) or unheard, tuple(due))
 
     def _is_claimed(
         self,

@@ -176,12 +176,17 @@ def test_partitions_are_handed_over_at_a_checkpoint_when_a_node_joins() -> None:
     node.acknowledged(1, 1)
     node.take()
     node.control(m.Hello(0, "b"))
+    assert not node.effects, "it may have died since"
+    node.heartbeat("b")
+    node.control()
     node.stored()
     node.read_back()
     said(
         node,
         """
         > control: Hello b
+        > heartbeat of b
+        > control: nothing new
           save [1] v1 at 1, answered 3
         > stored [1] v1
           write control: CheckpointSaved a [1] v1 at 1, answered 3

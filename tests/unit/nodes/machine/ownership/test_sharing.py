@@ -137,3 +137,34 @@ def test_who_leaves_is_given_nothing_and_its_units_are_offered(leaving: str) -> 
     decided = seen.sharing.decide(seen.suspects(), seen.now_ms)
     assert decided.claims == ()
     assert decided.offers == (tuple((unit, "a") for unit in seen.owned_by("me")) if leaving == "me" else ())
+
+
+def with_idle_member(name: str) -> Observer:
+    """Another member has nothing: it joined, and what became of it since is not known."""
+    seen = Observer()
+    seen.others = (name,)
+    seen.ownership.apply(m.Hello(1, name, -1, 1))
+    return seen
+
+
+def test_a_member_without_a_heartbeat_is_offered_nothing_though_it_is_no_suspect_yet() -> None:
+    """Found at a load of 20: a node gave units to members that had died before it began, and then died itself."""
+    seen = with_idle_member("a")
+    seen.passes(STEP_MS, "a")
+    decided = seen.sharing.decide(seen.suspects(), seen.now_ms)
+    assert not seen.suspects() and decided.offers == () and decided.again
+    seen.passes(STEP_MS)
+    decided = seen.sharing.decide(seen.suspects(), seen.now_ms)
+    assert len(decided.offers) == 3 and not decided.again
+
+
+def test_the_grace_after_a_stall_is_no_sign_that_a_member_lives() -> None:
+    seen = with_idle_member("a")
+    seen.passes(SUSPECT_MS)
+    seen.passes(2 * SUSPECT_MS, "a")
+    assert seen.suspects() == ["a"]
+    seen.now_ms += 10 * SUSPECT_MS
+    assert seen.detector.stalled(seen.now_ms)
+    seen.detector.caught_up(seen.now_ms)
+    decided = seen.sharing.decide(seen.suspects(), seen.now_ms)
+    assert not seen.suspects() and decided.offers == () and decided.again
