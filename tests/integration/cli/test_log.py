@@ -230,7 +230,7 @@ def test_read_prints_each_output_once(log_dir: Path, capfd):
     assert run(["read", "out", "--log-dir", str(log_dir)]) == 0
     out, err = capfd.readouterr()
     assert out == "a\nb\nc\n"
-    assert "3 outputs, 1 repeats" in err
+    assert "3 outputs, 1 duplicates" in err
     assert run(["read", "out", "--log-dir", str(log_dir), "--with-id", "-n", "1"]) == 0
     assert capfd.readouterr().out == "job/0/0/window/1/0\ta\n"
 
@@ -262,7 +262,7 @@ def test_read_follows_from_the_end_or_from_the_start(log_dir: Path):
         assert from_start.wait(WAIT_S) == 0
         from_end.send_signal(signal.SIGINT)
         assert from_end.wait(WAIT_S) == 130
-        assert from_end.stderr is not None and b"repeats" in from_end.stderr.read()
+        assert from_end.stderr is not None and b"duplicates" in from_end.stderr.read()
 
 
 def _has_line(process: subprocess.Popen[bytes]) -> bool:
