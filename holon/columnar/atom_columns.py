@@ -17,8 +17,8 @@ from holon.errors import DeserializationError
 Kind = Literal["kinds", "union", "int", "float", "bool", "time", "text", "struct"]
 """Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone: its column holds epoch ms.
 
-A dense union holds of each event which of its alternatives it is, and where in that one's columns. ``kinds`` is a
-column of int8 that holds the first only; the columns of all alternatives have a place for each event.
+A dense union has, for each event, the number of its alternative, and its place in that one's columns. ``kinds`` is a
+column of int8 that has the number only; the columns of all alternatives have a place for each event.
 """
 Path = tuple[str, ...]
 Valid = NDArray[np.bool_] | None

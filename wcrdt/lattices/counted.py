@@ -42,7 +42,7 @@ class Counted(Lattice[T, V], Generic[T, V]):
 
     def _with(self, counts: MapOf[Any, int, int]) -> Self:
         """The same type around other counts."""
-        fresh = type(self)()
+        fresh = type(self).__new__(type(self))
         fresh._counts = counts
         return fresh
 
@@ -138,7 +138,7 @@ class Quantiles(Counted[Number, Distribution]):
     takes part whose last digit differs from machine to machine. No buckets are joined: the state grows with the range.
 
     Ints and Decimals are rounded to the nearest float first. NaN and infinities are refused. Below 2.3e-308 the error
-    is absolute: 1e-310, for an error of 0.01.
+    is absolute: 2e-310, for an error of 0.01.
     """
 
     __slots__ = ("_bits",)
@@ -153,8 +153,8 @@ class Quantiles(Counted[Number, Distribution]):
         self._bits = next(bits for bits in range(_MOST_BITS + 1) if 2.0 ** -(bits + 1) <= error)
 
     def _with(self, counts: MapOf[Any, int, int]) -> Self:
-        fresh = type(self).__new__(type(self))
-        fresh._counts, fresh._bits = counts, self._bits
+        fresh = super()._with(counts)
+        fresh._bits = self._bits
         return fresh
 
     def shape(self) -> type_of_wire:
@@ -190,7 +190,7 @@ class Quantiles(Counted[Number, Distribution]):
     def _middle(self, key: int) -> float:
         if key == 0:
             return 0.0
-        low, high = (self._edge(abs(key) - 1), self._edge(abs(key)))
+        low, high = self._edge(abs(key) - 1), self._edge(abs(key))
         middle = low + (min(high, _LARGEST) - low) / 2
         return middle if key > 0 else -middle
 

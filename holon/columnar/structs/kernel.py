@@ -68,9 +68,8 @@ def read_structs(
     null, start of the tag. A list has the kind of its items in place of a Struct. ``structs`` has five for each: first
     field, fields, required ones, whether others are refused, the field that is expected first. ``cells[column, row]``
     gets integers, floats (their bits), bools, starts and ends of texts, lists and spans, and marks. A text with escapes
-    is written to ``side``, which is going to lie at
-    ``behind`` of the buffer. ``powers``: as ``float_bits`` takes them. ``scratch``: zeros; one number for how far
-    ``side`` is used, three for each open Struct, and one for each field.
+    is written to ``side``, which is going to lie at ``behind`` of the buffer. ``powers``: as ``float_bits`` takes them.
+    ``scratch``: zeros; one number for how far ``side`` is used, three for each open Struct, and one for each field.
     """
     misfits = np.int64(0)
     for row in range(count):
@@ -308,7 +307,7 @@ def _list(buffer, at, end, item, cells, cell, height, side, powers, scratch):
 
 @inlined
 def _item_end(buffer, at, end, item, side, powers):
-    """Behind a value of that kind, -1 if it is for msgspec; what it is stays unsaid."""
+    """Behind a value of that kind, -1 if it is for msgspec; its value is not read."""
     if at >= end:
         return np.int64(-1)
     if item == TEXT:
