@@ -78,7 +78,7 @@ class Node:
         self.left: Leave | None = None
         self.takeovers: dict[int, int] = {}  # since when the last owner of a partition taken over was silent
         self._figures: dict[str, float] = {}  # of the shell
-        self._bad_broadcast = self._now_ms = self._beat_number = 0
+        self._bad_broadcast = self._now_ms = self._heartbeat_number = 0
         self._clock_ms: int | None = None
         self._last_heartbeat_ms: int | None = None
         self.failing = ""
@@ -199,7 +199,7 @@ class Node:
 
     def _heartbeats_read(self, values: Sequence[bytes]) -> None:
         for node in self.member.heartbeats(values, self._now_ms):
-            self.heartbeats.heard(node)
+            self.heartbeats.record_heartbeat(node)
 
     def _broadcast_read(self, partition: int, values: Sequence[bytes]) -> None:
         unfit = behind = False
@@ -338,9 +338,9 @@ class Node:
 
     def heartbeat(self) -> bytes:
         """The next heartbeat; the shell may also send it while a long call keeps ``step`` from running."""
-        self._beat_number += 1
+        self._heartbeat_number = number = self._heartbeat_number + 1
         progress = {runner.partition: runner.task.next_offset for runner in self.work.owned()}
-        return m.encode(m.Heartbeat(self.run.incarnation, self.config.node, self._beat_number, progress, self.stats()))
+        return m.encode(m.Heartbeat(self.run.incarnation, self.config.node, number, progress, self.stats()))
 
     def stats(self) -> dict[str, float]:
         """Figures to show, by name."""

@@ -291,12 +291,12 @@ class HeartbeatWriter:
         self._node = node
         self._interval_ms = interval_ms
         self._number = 0
-        self._beat_ms: int | None = None
+        self._last_heartbeat_ms: int | None = None
 
     def turn(self, now_ms: int) -> None:
         """Write one if it is due."""
-        if self._beat_ms is None or not 0 <= now_ms - self._beat_ms < self._interval_ms:
-            self._beat_ms = now_ms
+        if self._last_heartbeat_ms is None or not 0 <= now_ms - self._last_heartbeat_ms < self._interval_ms:
+            self._last_heartbeat_ms = now_ms
             self._number += 1
             heartbeat = m.Heartbeat(FIRST_INCARNATION, self._node, self._number, stats=self.figures)
             self._log.send(self._topic, 0, [m.encode(heartbeat)])

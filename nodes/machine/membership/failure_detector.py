@@ -40,7 +40,7 @@ class Detector:
         self._longest_ms = LONGEST_TIMES * failure_timeout_ms
         self._blind = False
         self._last_record: dict[str, tuple[int, int]] = {}  # in running time, and as it elapsed
-        self._beaten_ms: dict[str, int] = {}
+        self._last_heartbeat_ms: dict[str, int] = {}
         self._late_claims: dict[str, list[PartitionClaimed]] = {}  # by nodes without a heartbeat since
         self._graced: set[str] = set()
         self._members: list[str] = []
@@ -57,7 +57,7 @@ class Detector:
         """A heartbeat of the node was read."""
         self.wrote(node, now_ms)
         self._silence_ends(node)
-        self._beaten_ms[node] = self._running_ms
+        self._last_heartbeat_ms[node] = self._running_ms
         self.pace.record_heartbeat(node, self._running_ms)
         self._confirm_claims(node)
 
@@ -77,10 +77,10 @@ class Detector:
         self._step(now_ms)
         before_ms = self._running_ms - self.failure_timeout_ms
         for node in nodes:
-            if self._beaten_ms.get(node, before_ms) < before_ms:
+            if self._last_heartbeat_ms.get(node, before_ms) < before_ms:
                 self._silence_ends(node)
         self._last_record.update(dict.fromkeys(nodes, (self._running_ms, self._elapsed_ms)))
-        self._beaten_ms.update(dict.fromkeys(nodes, self._running_ms))
+        self._last_heartbeat_ms.update(dict.fromkeys(nodes, self._running_ms))
         self._graced.difference_update(nodes)
         self.pace.record_heartbeats(nodes, self._running_ms)
         if self._late_claims:
@@ -90,7 +90,7 @@ class Detector:
             self._suspects = None
 
     def _silence_ends(self, node: str) -> None:
-        silence_ms = self._running_ms - self._beaten_ms.get(node, self._running_ms)
+        silence_ms = self._running_ms - self._last_heartbeat_ms.get(node, self._running_ms)
         if silence_ms > self.failure_timeout_ms:
             self.pace.was_silent(node, silence_ms, self._running_ms)
 
@@ -100,7 +100,7 @@ class Detector:
         for claimant, facts in self._late_claims.items():
             self._late_claims[claimant] = [fact for fact in facts if fact.previous != node]
         self._last_record.pop(node, None)
-        self._beaten_ms.pop(node, None)
+        self._last_heartbeat_ms.pop(node, None)
         self._graced.discard(node)
         self.pace.forget(node)
         self._suspects = None
@@ -112,9 +112,9 @@ class Detector:
 
     def caught_up(self, now_ms: int) -> None:
         """The control topic was read to its end, by a read that began after ``stalled`` gave True; else no effect."""
-        was_told = self._blind
+        was_stalled = self._blind
         self._step(now_ms)
-        if not was_told:  # a stall that shows only now may have come between that read and this call
+        if not was_stalled:  # a stall that shows only now may have come between that read and this call
             return
         self._blind = False
         self._suspects = None
@@ -134,8 +134,8 @@ class Detector:
         self._members, self._suspects = list(members), []
         self._until_ms = self._running_ms + self.failure_timeout_ms
         for node in members:
-            last_heartbeat_ms, _ = self._last_record.setdefault(node, (self._running_ms, self._elapsed_ms))
-            due_ms = last_heartbeat_ms + self.failure_timeout_ms
+            last_record_ms, _ = self._last_record.setdefault(node, (self._running_ms, self._elapsed_ms))
+            due_ms = last_record_ms + self.failure_timeout_ms
             if due_ms <= self._running_ms:
                 self._suspects.append(node)
             else:
@@ -150,7 +150,7 @@ class Detector:
         node's own work was taken meanwhile, or after ``LATE_CLAIM_TIMES``.
         """
         self._step(now_ms)
-        silence_ms = self._running_ms - self._beaten_ms.get(fact.node, self._running_ms)
+        silence_ms = self._running_ms - self._last_heartbeat_ms.get(fact.node, self._running_ms)
         if silence_ms < self.failure_timeout_ms:
             self.pace.claimed(fact, self._running_ms)
         elif silence_ms < LATE_CLAIM_TIMES * self.failure_timeout_ms and not self.pace.is_given_up(fact.node):
@@ -163,7 +163,7 @@ class Detector:
     def may_take(self, me: str, owner: str, now_ms: int) -> bool:
         """Whether this observer may take a suspect's work already."""
         self._step(now_ms)
-        last_heartbeat_ms, elapsed_ms = self._last_record.get(owner, (self._running_ms, self._elapsed_ms))
+        last_record_ms, elapsed_ms = self._last_record.get(owner, (self._running_ms, self._elapsed_ms))
         if self._elapsed_ms - elapsed_ms < self.pace.patience_ms(self._elapsed_ms):
             return False
         times, usual_ms = (
@@ -171,13 +171,13 @@ class Detector:
             self.pace.usual_silence_ms(owner, self._running_ms),
         )
         wary_ms = 0 if times == 1 else times * self.failure_timeout_ms
-        return self._running_ms - last_heartbeat_ms >= max(wary_ms, usual_ms)
+        return self._running_ms - last_record_ms >= max(wary_ms, usual_ms)
 
     def has_heartbeat(self, node: str, now_ms: int) -> bool:
         """Whether a heartbeat of the node was read within a failure timeout; the grace after a stall is none."""
         self._step(now_ms)
-        beaten_ms = self._beaten_ms.get(node)
-        return beaten_ms is not None and self._running_ms - beaten_ms < self.failure_timeout_ms
+        heartbeat_ms = self._last_heartbeat_ms.get(node)
+        return heartbeat_ms is not None and self._running_ms - heartbeat_ms < self.failure_timeout_ms
 
     def silence_ms(self, node: str, now_ms: int) -> int | None:
         """For display: how long the node has been silent in running time; None if it is not known."""

@@ -6,8 +6,8 @@ dead node falls silent for all within one interval. Nothing here decides who is 
 
 In a small fleet each node writes to the one partition that all read: n nodes read n heartbeats an interval. Above
 ``group_heartbeats_above`` members a node writes to its group's partition (one of ``GROUPS``, by its name), which only
-the group reads. ``SPEAKERS`` of each group publish the names that they have received. A node then reads about
-n / GROUPS + GROUPS * SPEAKERS records an interval: 94 instead of 1,000. Design: ``docs/design/control.md``.
+the group reads. ``RELAYS`` of each group publish the names that they have received. A node then reads about
+n / GROUPS + GROUPS * RELAYS records an interval: 94 instead of 1,000. Design: ``docs/design/control.md``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nodes.machine.effects import WriteHeartbeat
 from nodes.machine.ownership.assignment import rendezvous
 
 GROUPS = 16
-SPEAKERS = 2
+RELAYS = 2
 """Of each group: when one of them dies, nobody else of the group falls silent."""
 
 
@@ -51,7 +51,7 @@ class HeartbeatGroups:
             self.group = None
             self._fresh.clear()
 
-    def heard(self, node: str) -> None:
+    def record_heartbeat(self, node: str) -> None:
         """A heartbeat that the node itself has written."""
         if self.group is not None and group_of(node) == self.group:
             self._fresh.add(node)
@@ -65,7 +65,7 @@ class HeartbeatGroups:
             written.append(WriteHeartbeat(heartbeat))
         me, fresh = self.config.node, self._fresh
         fresh.add(me)
-        if me in rendezvous(self.group, fresh)[:SPEAKERS]:
+        if me in rendezvous(self.group, fresh)[:RELAYS]:
             written.append(WriteHeartbeat(m.encode(m.Alive(incarnation, me, sorted(fresh)))))
         self._fresh = set()
         return written

@@ -72,10 +72,10 @@ class Membership:
     def heartbeats(self, values: Sequence[bytes], now_ms: int) -> list[str]:
         """Records of the heartbeat topic; the nodes that have written one themselves."""
         messages = (self._decoded(value) for value in values)
-        found = [self.heard(message, now_ms) for message in messages if message is not None]
+        found = [self.receive_heartbeat(message, now_ms) for message in messages if message is not None]
         return [node for node in found if node is not None]
 
-    def heard(self, message: m.ControlMessage, now_ms: int) -> str | None:
+    def receive_heartbeat(self, message: m.ControlMessage, now_ms: int) -> str | None:
         """Take one of them that was decoded already; the node, if it has written this itself."""
         self._noticed(message, self.detector.record_heartbeat, now_ms)
         if isinstance(message, m.Alive) and message.incarnation == self.incarnation:

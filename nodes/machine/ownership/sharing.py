@@ -73,7 +73,7 @@ class Sharing:
         claims: list[tuple[int, int]] = []
         offers: list[tuple[int, str]] = []
         due: list[int] = []
-        unheard = False
+        without_heartbeat = False
         for unit, node in wanted.items():
             owner, version = owners[unit], ownership.version(unit) + 1
             if self._is_claimed(unit, owner, wanted, inherited, alive, waiting, keeping):
@@ -85,8 +85,8 @@ class Sharing:
                 if self.detector.has_heartbeat(node, now_ms):
                     offers.append((unit, node))
                 else:
-                    unheard = True
-        return Decisions(tuple(claims), tuple(offers), bool(waiting) or unheard, tuple(due))
+                    without_heartbeat = True
+        return Decisions(tuple(claims), tuple(offers), bool(waiting) or without_heartbeat, tuple(due))
 
     def _is_claimed(
         self,

@@ -153,9 +153,9 @@ class SharedNode(Node):
 
     def _heartbeats_read(self, values: Sequence[bytes]) -> None:
         for value in values:
-            node = self.member.heard(self._shared.decoded(value), self._now_ms)
+            node = self.member.receive_heartbeat(self._shared.decoded(value), self._now_ms)
             if node is not None:
-                self.heartbeats.heard(node)
+                self.heartbeats.record_heartbeat(node)
 
     def _ask_missing(self) -> None:
         """Nothing ever is: a delta that does not fit ends the simulation."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodes.machine import messages as m
 from nodes.machine.config import NodeConfig
 from nodes.machine.effects import WriteHeartbeat
-from nodes.machine.membership.heartbeats import GROUPS, SPEAKERS, HeartbeatGroups, group_of
+from nodes.machine.membership.heartbeats import GROUPS, RELAYS, HeartbeatGroups, group_of
 
 INTERVAL_MS = 100
 
@@ -34,7 +34,7 @@ def interval(fleet: dict[str, HeartbeatGroups], now_ms: int) -> tuple[set[str], 
         else:
             for beats in fleet.values():
                 if beats.group == effect.group:
-                    beats.heard(name)
+                    beats.record_heartbeat(name)
     return heard, sum(effect.group is None for _, effect in told)
 
 
@@ -49,7 +49,7 @@ def test_a_large_fleet_is_heard_through_few_records() -> None:
     interval(large, later_ms)
     heard, records = interval(large, later_ms + INTERVAL_MS)
     assert heard == set(large)
-    assert records <= GROUPS * SPEAKERS
+    assert records <= GROUPS * RELAYS
 
 
 def test_until_all_can_have_read_how_large_the_fleet_is_each_tells_everybody_too() -> None:
@@ -58,12 +58,12 @@ def test_until_all_can_have_read_how_large_the_fleet_is_each_tells_everybody_too
     assert interval(large, 900)[1] < 40
 
 
-def test_who_is_dead_is_not_passed_on_and_a_dead_speaker_takes_nobody_with_it() -> None:
+def test_who_is_dead_is_not_passed_on_and_a_dead_relay_takes_nobody_with_it() -> None:
     large = fleet(400)
     for now_ms in (1000, 1100):
         interval(large, now_ms)
-    speaks = next(n for n, beats in large.items() if len(beats.write(b"", 0, 1200)) > 1)
-    large = {name: beats for name, beats in large.items() if name != speaks}
+    relay = next(n for n, beats in large.items() if len(beats.write(b"", 0, 1200)) > 1)
+    large = {name: beats for name, beats in large.items() if name != relay}
     interval(large, 1200)
     heard, _ = interval(large, 1300)
     assert heard == set(large)
