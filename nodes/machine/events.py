@@ -196,7 +196,7 @@ class StopRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class EventBatch:
     """Several events, in order, after all of which it is worked out what follows.
 
     Input comes last: where the job's function fails on it, the rest is dropped, and is read again.
@@ -224,5 +224,5 @@ Event = (
     | FiguresChanged
     | BroadcastLost
     | StopRequested
-    | Together
+    | EventBatch
 )

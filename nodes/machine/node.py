@@ -106,7 +106,7 @@ class Node:
         self.work.idleness.passed(passed_ms)
         self.detector.stalled(self._now_ms)
         try:
-            for one in event.events if isinstance(event, e.Together) else (event,):
+            for one in event.events if isinstance(event, e.EventBatch) else (event,):
                 if self.left is None:
                     self._handle(one)
             if self.left is None and not self.failing:

@@ -327,7 +327,7 @@ class World:
     def _request_stop(self, process: NodeProcess) -> None:
         self.standing.append(process)
         try:
-            process.driver.tell(StopRequested())
+            process.driver.dispatch(StopRequested())
         except Crash as crash:
             self._end(process, f"killed {crash}")
         except (LogError, StoreUnavailable) as error:

@@ -112,7 +112,7 @@ class Driver:
         ``ready``: of what ``waits_for`` names, poll only the partitions where ``Log.wait`` has found something; all of
         them every ``CHECK_INTERVAL_MS``, and at the first turn.
         """
-        with self.truncation.telling():
+        with self.truncation.recording_losses():
             return self._turn(ready)
 
     def _turn(self, ready: Collection[TopicPartition] | None) -> bool:
@@ -141,18 +141,18 @@ class Driver:
         if figures := self._notices.look(now):
             self.report_figures(figures)
         if not self._stepped:
-            self.tell(e.Ticked())
+            self.dispatch(e.Ticked())
         return moved
 
     def _flush_events(self) -> None:
         """Let the node take one step for all events: most of the cost of a step does not depend on their number."""
         if self._events:
             events, self._events = self._events, []
-            self.tell(events[0] if len(events) == 1 else e.Together(events))
+            self.dispatch(events[0] if len(events) == 1 else e.EventBatch(events))
 
     def finish(self) -> None:
         """Wait until the log has acknowledged all writes; if the job is done, check that they are there."""
-        with self.truncation.telling():
+        with self.truncation.recording_losses():
             self.log.poll_acks(wait=True)
             self.truncation.check()
             if self.node.left is not None and self.node.left.ending is x.Ending.DONE:
@@ -178,7 +178,7 @@ class Driver:
             if isinstance(loaded, Fetched):
                 self._go_on_from(self._fetching.arrived(loaded))
             else:
-                self.tell(loaded)
+                self.dispatch(loaded)
 
     def _turn_control(self, ready: Collection[TopicPartition] | None) -> bool:
         wanted = ready is None or self.control.where in ready
@@ -232,7 +232,7 @@ class Driver:
 
     def _reread(self, partition: int) -> None:
         """The end of a broadcast partition is gone, and may be another one now: begin it again."""
-        self.tell(e.BroadcastLost(partition))
+        self.dispatch(e.BroadcastLost(partition))
         self._broadcast_at[partition] = 0
         self._go_on_from(self._fetching.rewind(partition))
 
@@ -300,7 +300,7 @@ class Driver:
 
     # --- effects ----------------------------------------------------------------------------------------------------
 
-    def tell(self, event: e.Event) -> None:
+    def dispatch(self, event: e.Event) -> None:
         """Step the node and perform what follows, until nothing follows any more."""
         self._stepped = True
         events: deque[e.Event] = deque([event])
@@ -347,7 +347,7 @@ class Driver:
     def _go_on_from(self, found: e.MergedLoaded | None) -> None:
         event = self._going_on_from(found)
         if event is not None:
-            self.tell(event)
+            self.dispatch(event)
 
     def _going_on_from(self, found: e.MergedLoaded | None) -> e.Event | None:
         """The event for the node with the position at which the broadcast is read on, or that this is not known yet."""

@@ -190,7 +190,7 @@ class NodeProcess(NodeShell):
                 turn_until(self._has_left, self._turn, self.log, self._watchdog, self.metrics)
                 self.driver.finish()
         except LogTruncated as error:
-            raise self.driver.truncation.tell(error) from error.__cause__
+            raise self.driver.truncation.record_loss(error) from error.__cause__
         finally:
             self._watchdog.stop()
             self._topics.stop()
@@ -209,7 +209,7 @@ class NodeProcess(NodeShell):
             self._leaving.set()
         if self.stop.is_set() and not self._stop_requested:
             self._stop_requested = True
-            self.driver.tell(StopRequested())
+            self.driver.dispatch(StopRequested())
             return None
         moved = self.driver.turn(ready or None)
         self._turns_loading = self._turns_loading + 1 if not moved and self.driver.loading else 0

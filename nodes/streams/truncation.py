@@ -44,14 +44,14 @@ class Truncation:
             raise self._problem
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
+    def recording_losses(self) -> Iterator[None]:
         """A loss found in here is reported."""
         try:
             yield
         except LogTruncated as error:
-            raise self.tell(error) from error.__cause__
+            raise self.record_loss(error) from error.__cause__
 
-    def tell(self, error: LogTruncated, partition: int = 0, offset: int = 0) -> LogTruncated:
+    def record_loss(self, error: LogTruncated, partition: int = 0, offset: int = 0) -> LogTruncated:
         """Write the loss to the control topic, once: the job stays failed until it is reset."""
         if not self._recorded:
             self._recorded = True
@@ -87,7 +87,7 @@ class Truncation:
             f"{self._where(self.topics.source, wanted.partition)} has lost its end, and {how}. Acknowledged records "
             f"are gone ({TRUNCATION_CAUSES}), and results rest on them; start again with --reset"
         )
-        return self.tell(lost, wanted.partition, wanted.offset)
+        return self.record_loss(lost, wanted.partition, wanted.offset)
 
     def check_inputs(self, now_ms: int) -> None:
         """Of some partition somebody has processed more than this node, or its declared end is further: is it there?

@@ -53,7 +53,7 @@ class Gateway:
         opened.settimeout(PLENTY_S)
         return opened
 
-    def say(self, data: bytes) -> bytes:
+    def exchange(self, data: bytes) -> bytes:
         """All that comes until the gateway closes the connection."""
         with self.connect() as opened:
             with contextlib.suppress(ConnectionError):  # it may have closed it already

@@ -40,7 +40,7 @@ def status(answer: bytes) -> int:
 def test_a_client_that_does_not_go_on_loses_its_connection(sent: bytes, what: str) -> None:
     is_head = what == "headers"
     with gateway(header_s=SOON_S if is_head else 3600.0, body_s=SOON_S, token=TOKEN if is_head else None) as served:
-        answer = served.say(sent)
+        answer = served.exchange(sent)
         assert status(answer) == 408 and what.encode() in answer
         assert served.client.calls == 0
 
@@ -64,18 +64,18 @@ def test_a_byte_now_and_then_gives_no_more_time() -> None:
         dripping.join()
         assert found == b"" or status(found) == 408  # bytes that come after the end reset the connection
         good = request(b'{"operator":"o","key":"k","function":"f"}')
-        until(lambda: served.say(good).endswith(b'"result":null}'), "a good request is answered")
+        until(lambda: served.exchange(good).endswith(b'"result":null}'), "a good request is answered")
 
 
 def test_connections_have_a_limit_and_are_free_again() -> None:
     with gateway(connections=3, token=TOKEN) as served:
         taken = [served.connect() for _ in range(3)]
         until(lambda: len(served.server.server_state.connections) == 3, "three connections")
-        assert status(served.say(b"")) == 503
+        assert status(served.exchange(b"")) == 503
         for each in taken:
             each.close()
         good = request(b'{"operator":"o","key":"k","function":"f"}', f"Authorization: Bearer {TOKEN}")
-        until(lambda: status(served.say(good)) == 200, "the connections are free again")
+        until(lambda: status(served.exchange(good)) == 200, "the connections are free again")
 
 
 def test_the_limit_of_connections_respects_the_limit_of_open_files() -> None:
@@ -86,22 +86,24 @@ def test_the_limit_of_connections_respects_the_limit_of_open_files() -> None:
 def test_a_path_with_a_slash_too_many_is_no_redirect_to_the_host_that_was_sent(served: Gateway) -> None:
     for path in ("/v1/call/", "/healthz/", "/v1/", "//evil.example/v1/call"):
         head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Host: evil.example\r\nConnection: close\r\n\r\n"
-        answer = served.say(head.encode())
+        answer = served.exchange(head.encode())
         assert status(answer) == 404 and b"ocation:" not in answer
-        answer = served.say(head.replace("localhost", "evil.example").encode())
+        answer = served.exchange(head.replace("localhost", "evil.example").encode())
         assert status(answer) == 421 and b"ocation:" not in answer and b"evil.example" not in answer
 
 
 def test_no_path_is_there_without_the_token() -> None:
     with gateway(token=TOKEN) as served:
         for path in ("/", "/nothing", "/healthz", "/openapi.json", "/v1/call"):
-            assert status(served.say(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())) == 401
+            assert (
+                status(served.exchange(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())) == 401
+            )
 
 
 def test_content_length_with_transfer_encoding_is_refused_and_nothing_after_it_is_read(served: Gateway) -> None:
     hidden = request()
     body = b"0\r\n\r\n" + hidden
-    answer = served.say(request(body, "Transfer-Encoding: chunked").replace(b"Connection: close\r\n", b""))
+    answer = served.exchange(request(body, "Transfer-Encoding: chunked").replace(b"Connection: close\r\n", b""))
     assert status(answer) == 400 and answer.count(b"HTTP/1.1") == 1
     assert served.client.calls == 0
 
@@ -139,6 +141,6 @@ def test_wrong_tokens_wait_and_the_right_one_does_not() -> None:
         served.door.failed_tokens = Recorded(lambda: 100.0)  # however long the answers take
         good = request(b'{"operator":"o","key":"k","function":"f"}', f"Authorization: Bearer {TOKEN}")
         for shown in ("", "Bearer ", "Bearer wrong", "Basic bGV0LW1lLWlu", f"Bearer {TOKEN}x"):
-            assert status(served.say(request(b"{}", f"Authorization: {shown}"))) == 401
+            assert status(served.exchange(request(b"{}", f"Authorization: {shown}"))) == 401
         assert asked == pytest.approx([GAP_S * n for n in range(1, 6)])
-        assert status(served.say(good)) == 200 and len(asked) == 5
+        assert status(served.exchange(good)) == 200 and len(asked) == 5

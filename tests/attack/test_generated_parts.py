@@ -171,4 +171,4 @@ def test_no_request_ends_the_gateway_or_calls_without_the_token(token: str | Non
         if token:
             assert served.client.calls == 0
         last = request(b'{"operator":"o","key":"k","function":"f","args":[7]}', *shown)
-        until(lambda: served.say(last).endswith(b"[7]}"), "a good request is answered")
+        until(lambda: served.exchange(last).endswith(b"[7]}"), "a good request is answered")

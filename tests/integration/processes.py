@@ -39,7 +39,7 @@ class Child:
         text = self.process.stdout.read()
         return text[: text.rfind("\n") + 1].splitlines()
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         """Write it a line."""
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")

@@ -72,10 +72,10 @@ class Dialogue:
         self.effects: list[x.Effect] = []
         self.control(m.JobStarted(0, job.fingerprint(), partitions), *history)
 
-    # --- what is told ---------------------------------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------------------------------------
 
-    def say(self, event: e.Event, text: str) -> list[x.Effect]:
-        """Tell the node something, a tick later."""
+    def step(self, event: e.Event, text: str) -> list[x.Effect]:
+        """Step the node with an event, a tick later."""
         self.now_ms += TICK_MS
         self.effects = self.node.step(event, self.now_ms)
         self.lines.append(f"> {text}")
@@ -86,7 +86,7 @@ class Dialogue:
         """Records of the control topic."""
         values = [m.encode(message) for message in messages]
         text = "; ".join(show_message(message) for message in messages) or "nothing new"
-        return self.say(e.ControlRead(values, at_end), f"control: {text}")
+        return self.step(e.ControlRead(values, at_end), f"control: {text}")
 
     def read_back(self) -> list[x.Effect]:
         """The control records that the node wrote in answer to the last event."""
@@ -96,7 +96,7 @@ class Dialogue:
     def tick(self, passed_ms: int = 0) -> list[x.Effect]:
         """Time passes."""
         self.now_ms += passed_ms
-        return self.say(e.Ticked(), "time")
+        return self.step(e.Ticked(), "time")
 
     def loaded(
         self, partition: int, version: int, data: bytes | None = None, tried: Sequence[str] = ()
@@ -104,19 +104,19 @@ class Dialogue:
         """The answer to LoadCheckpoint."""
         what = "none" if data is None else "one"
         answer = e.CheckpointLoaded(partition, version, None, data, tried=list(tried))
-        return self.say(answer, f"loaded [{partition}] v{version}: {what}")
+        return self.step(answer, f"loaded [{partition}] v{version}: {what}")
 
     def tail(self, partition: int, version: int, last: int | None = None) -> list[x.Effect]:
         """The answer to ReadTail: the first result of the window that ends at ``last`` is the last one there is."""
         found = {} if last is None else {("main", partition): {int(Track.WINDOW): (last, 0)}}
         shown = "" if last is None else f": through {last}"
-        return self.say(e.TailRead(partition, version, found, {}), f"tail [{partition}] v{version}{shown}")
+        return self.step(e.TailRead(partition, version, found, {}), f"tail [{partition}] v{version}{shown}")
 
     def records(self, partition: int, version: int, offset: int, *events: dict[str, Any]) -> list[x.Effect]:
         """Input from ``offset`` on."""
         run = self.input(offset, *events)
         text = f"input [{partition}] v{version} {offset}-{run.next_offset}"
-        return self.say(e.InputRead(partition, version, run), text)
+        return self.step(e.InputRead(partition, version, run), text)
 
     def input(self, offset: int, *events: dict[str, Any]) -> Input:
         """Records as they are read from the log."""
@@ -127,23 +127,23 @@ class Dialogue:
     def acknowledged(self, partition: int, version: int) -> list[x.Effect]:
         """All that was written for the partition so far is on the log."""
         ticket = self.node.work.runners[partition].ticket
-        return self.say(e.Acknowledged(partition, version, ticket, {}), f"acknowledged [{partition}] v{version}")
+        return self.step(e.Acknowledged(partition, version, ticket, {}), f"acknowledged [{partition}] v{version}")
 
     def stored(self) -> list[x.Effect]:
         """The answer to the SaveCheckpoint of the last event."""
         (save,) = [effect for effect in self.effects if isinstance(effect, x.SaveCheckpoint)]
         key = CheckpointKey("job", 0, save.partition, save.record_position, save.answered)
         event = e.CheckpointStored(save.partition, save.version, save.ticket, name_of(key, digest_of(save.data)))
-        return self.say(event, f"stored [{save.partition}] v{save.version}")
+        return self.step(event, f"stored [{save.partition}] v{save.version}")
 
     def heartbeat(self, node: str) -> list[x.Effect]:
         """A heartbeat of another node."""
-        return self.say(e.HeartbeatsRead([m.encode(m.Heartbeat(0, node, 1))]), f"heartbeat of {node}")
+        return self.step(e.HeartbeatsRead([m.encode(m.Heartbeat(0, node, 1))]), f"heartbeat of {node}")
 
     def broadcast(self, partition: int, *values: bytes) -> list[x.Effect]:
         """Records of a partition's broadcast."""
         shown = "; ".join(show_broadcast(value) for value in values)
-        return self.say(e.BroadcastRead(partition, list(values)), f"broadcast [{partition}]: {shown}")
+        return self.step(e.BroadcastRead(partition, list(values)), f"broadcast [{partition}]: {shown}")
 
     def run_partition(self, partition: int, version: int) -> None:
         """From the claim that was just read to the running partition, without a checkpoint."""

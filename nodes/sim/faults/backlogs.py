@@ -65,7 +65,7 @@ class BusyNode(Node):
 
     def step(self, event: e.Event, now_ms: int) -> list[Effect]:
         effects = super().step(event, now_ms)
-        self._spend(_records(event.events if isinstance(event, e.Together) else (event,)))
+        self._spend(_records(event.events if isinstance(event, e.EventBatch) else (event,)))
         return effects
 
 

@@ -289,7 +289,7 @@ class LargeFleet:
             self.kill(member)
         self.until(self._start_ms + options.feed_ms // 2)
         leaving = self.rng.choice(self.processes[ALONE:])
-        leaving.driver.tell(StopRequested())
+        leaving.driver.dispatch(StopRequested())
         self.start()
         self.start()
         self.until(self._start_ms + 2 * options.feed_ms // 3)

@@ -139,7 +139,7 @@ def test_several_processes_create_the_same_log_and_topics_at_once(tmp_path: Path
         for creator in creators:
             assert creator.line() == "ready"
         for creator in creators:
-            creator.tell("go")
+            creator.send_line("go")
         expected = repr({f"topic-{number}": 2 for number in sorted(range(20), key=str)})
         assert [creator.line() for creator in creators] == [expected] * 4
         assert [creator.finish() for creator in creators] == [0] * 4

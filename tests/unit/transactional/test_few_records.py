@@ -75,19 +75,19 @@ class Pair:
         for number, node in enumerate(self.nodes):
             node.step(e.PartitionTaken(number), 0)
 
-    def tell(self, number: int, event: e.Event) -> None:
+    def deliver(self, number: int, event: e.Event) -> None:
         for append in self.nodes[number].step(event, 0):
             kind = {AppendEpochs: self.epochs, AppendCommit: self.commits, AppendReply: self.replies}[type(append)]
             kind.append(append.value)
 
     def ask(self, request: bytes) -> None:
         start = self.nodes[0].sequencers[0].position
-        self.tell(0, e.RequestsRead(0, [start], [request], start + 1))
+        self.deliver(0, e.RequestsRead(0, [start], [request], start + 1))
 
     def read(self, number: int) -> bool:
         """One node reads all that is there; False if that is nothing."""
         new = self.epochs[self.nodes[number].ledger.position :]
-        self.tell(number, e.EpochsRead(new, self.nodes[number].ledger.position + len(new)))
+        self.deliver(number, e.EpochsRead(new, self.nodes[number].ledger.position + len(new)))
         return bool(new)
 
     def settle(self) -> None:

@@ -130,11 +130,11 @@ class Alone:
         self.replies: list[bytes] = []
         self.replies_of: dict[int, list[bytes]] = {p: [] for p in range(program.partitions)}
         self.node = TransactionNode(program, 1, EpochConfig(interval_ms=0))
-        self.tell(e.SequencerTaken(0))
+        self.deliver(e.SequencerTaken(0))
         for partition in self.calls:
-            self.tell(e.PartitionTaken(partition, commits=commits[partition] if commits else ()))
+            self.deliver(e.PartitionTaken(partition, commits=commits[partition] if commits else ()))
 
-    def tell(self, event: e.Event) -> None:
+    def deliver(self, event: e.Event) -> None:
         for append in self.node.step(event, 0):
             match append:
                 case AppendEpochs(value):
@@ -150,17 +150,17 @@ class Alone:
     def ask(self, values: list[bytes]) -> None:
         start = self.node.sequencers[0].position
         offsets = list(range(start, start + len(values)))
-        self.tell(e.RequestsRead(0, offsets, values, start + len(values)))
+        self.deliver(e.RequestsRead(0, offsets, values, start + len(values)))
         while self.settle():
             pass
 
     def settle(self) -> bool:
         before = len(self.epochs), len(self.replies)
         at = self.node.ledger.position
-        self.tell(e.EpochsRead(self.epochs[at:], len(self.epochs)))
+        self.deliver(e.EpochsRead(self.epochs[at:], len(self.epochs)))
         for partition, values in self.calls.items():
             at = self.node.partitions[partition].position
-            self.tell(e.CallsRead(partition, list(range(at, len(values))), values[at:]))
+            self.deliver(e.CallsRead(partition, list(range(at, len(values))), values[at:]))
         return (len(self.epochs), len(self.replies)) != before
 
 
@@ -169,7 +169,7 @@ def test_nothing_is_written_while_nothing_is_asked() -> None:
     alone.ask([asked("a")])
     written = len(alone.epochs)
     for _ in range(10):
-        alone.tell(e.Ticked())
+        alone.deliver(e.Ticked())
         alone.settle()
     assert len(alone.epochs) == written and len(alone.replies) == 1
 

@@ -10,7 +10,7 @@ from nodes.machine import effects as x
 from nodes.machine import messages as m
 from nodes.machine.broadcast.awaited_ends import GATHER_MS
 from nodes.machine.config import JobRun, NodeConfig, WantedInput
-from nodes.machine.events import BroadcastRead, Event, InputRead, Ticked, Together
+from nodes.machine.events import BroadcastRead, Event, EventBatch, InputRead, Ticked
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
 from nodes.streams.driver import FEW_RECORDS, LONG_STEP_MS, Driver
@@ -22,7 +22,7 @@ from wcrdt.replica.slots import TrackDelta
 
 def each(event: Event) -> list[Event]:
     """The events, one by one."""
-    return list(event.events) if isinstance(event, Together) else [event]
+    return list(event.events) if isinstance(event, EventBatch) else [event]
 
 
 class Rewinds(Node):
@@ -121,7 +121,7 @@ def test_of_what_happened_together_nothing_is_lost_to_a_failure_of_the_function(
         BroadcastRead(1, [m.encode(m.SlotSent(0, delta))], 1),
         InputRead(0, 1, node.input(0, {"ts": 5, "fail": True})),
     ]
-    effects = node.say(Together(told), "both")
+    effects = node.step(EventBatch(told), "both")
     assert node.node.replica.slots[1].record.position == (7, 0)
     written = [m.decode_control(effect.value) for effect in effects if isinstance(effect, x.WriteControl)]
     assert [type(message) for message in written] == [m.Failed]

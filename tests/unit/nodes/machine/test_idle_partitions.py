@@ -127,7 +127,7 @@ def silent(node: Dialogue) -> list[tuple[int, int]]:
 
 def answer(node: Dialogue, partition: int, offset: int, end: int) -> list[str]:
     """The log's answer; gives the punctuations that follow."""
-    return punctuations(node.say(e.InputEndRequested(partition, 1, offset, end), f"[{partition}] ends at {end}"))
+    return punctuations(node.step(e.InputEndRequested(partition, 1, offset, end), f"[{partition}] ends at {end}"))
 
 
 def punctuations(effects: list[x.Effect]) -> list[str]:

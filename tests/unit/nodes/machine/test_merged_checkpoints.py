@@ -31,7 +31,7 @@ def merging(partitions: int = 2, **settings: Any) -> Dialogue:
 
 def read(node: Dialogue, partition: int, next_offset: int) -> None:
     """The broadcast of a partition was read up to here, without news."""
-    node.say(e.BroadcastRead(partition, [], next_offset), "broadcast")
+    node.step(e.BroadcastRead(partition, [], next_offset), "broadcast")
 
 
 def saved(node: Dialogue, passed_ms: int = EVERY_MS) -> list[x.SaveMerged]:
@@ -53,9 +53,9 @@ def filled(node: Dialogue, partition: int) -> None:
 def record(node: Dialogue, save: x.SaveMerged, name: str = "merged") -> list[x.Effect]:
     """It is stored, and read back from the control topic."""
     name = named_merged(m.MergedSaved(0, "a", name, save.control_offset, save.broadcast_offsets)).name
-    node.say(e.MergedStored(name, save.control_offset, save.broadcast_offsets), "merged stored")
+    node.step(e.MergedStored(name, save.control_offset, save.broadcast_offsets), "merged stored")
     values = [effect.value for effect in node.effects if isinstance(effect, x.WriteControl)]
-    return node.say(e.ControlRead(values, True, True, 40), "control")
+    return node.step(e.ControlRead(values, True, True, 40), "control")
 
 
 def test_one_is_due_when_the_interval_is_over_and_something_has_moved() -> None:
@@ -82,7 +82,7 @@ def test_it_holds_what_the_replica_holds() -> None:
     slots = decode_merged(save.data, 0, 2)
     assert slots == [node.node.replica.full(partition) for partition in range(2)]
     other = joined("b", partitions=2)
-    other.say(e.MergedLoaded(slots, save.broadcast_offsets), "merged loaded")
+    other.step(e.MergedLoaded(slots, save.broadcast_offsets), "merged loaded")
     assert [other.node.replica.full(p) for p in range(2)] == slots
     assert other.node.replica.frontier_ms == node.node.replica.frontier_ms
     assert other.node.merging.broadcast_at == [7, 8]
@@ -147,7 +147,7 @@ def test_its_maker_writes_the_fold_down_when_it_reads_it_back() -> None:
 def test_one_that_is_not_intact_is_not_recorded_and_another_is_made() -> None:
     node = merging()
     (save,) = saved(node)
-    node.say(e.MergedStored(None, save.control_offset, save.broadcast_offsets), "not intact")
+    node.step(e.MergedStored(None, save.control_offset, save.broadcast_offsets), "not intact")
     assert not [effect for effect in node.effects if isinstance(effect, x.WriteControl)]
     assert len(saved(node)) == 1
 
@@ -179,7 +179,7 @@ class TestHistoryThatIsGone:
     def rewound(self) -> Dialogue:
         node = running(partitions=2)
         slots = [replace(node.node.replica.full(p), p) for p in range(2)]
-        node.say(e.MergedLoaded(slots, [50, 50], rewound=True), "merged loaded")
+        node.step(e.MergedLoaded(slots, [50, 50], rewound=True), "merged loaded")
         assert not node.node.work.runners  # nothing is answered from what has holes
         node.take()
         return node
@@ -209,7 +209,7 @@ class TestLeaving:
         node = running(partitions=1)
         node.records(0, 1, 0, {"ts": 5})
         node.take()
-        node.say(e.StopRequested(), "stop")
+        node.step(e.StopRequested(), "stop")
         assert "write control: Leaving" in node.take()
 
     def test_what_it_hands_over_is_claimed_while_it_still_drains(self) -> None:

@@ -225,7 +225,7 @@ def test_a_stop_drains_saves_releases_and_leaves() -> None:
 def test_a_node_that_is_asked_to_stop_before_it_has_work_leaves_at_once() -> None:
     node = joined()
     node.take()
-    node.say(StopRequested(), "stop")
+    node.step(StopRequested(), "stop")
     said(
         node,
         """
@@ -325,5 +325,5 @@ def test_a_control_record_of_a_newer_release_stops_the_node() -> None:
     value = m.encode(m.Hello(0, "c"))
     newer = bytes([m.FORMAT_VERSION + 1])
     crc = zlib.crc32(value[5:], zlib.crc32(newer)).to_bytes(4, "big")
-    node.say(ControlRead([newer + crc + value[5:]], True), "newer")
+    node.step(ControlRead([newer + crc + value[5:]], True), "newer")
     assert node.take().splitlines()[-1].startswith("  leave: failed (the control topic holds a record of a newer Holon")

@@ -33,7 +33,7 @@ def standby(name: str = "b", *, replicas: int = 2, **settings: Any) -> Dialogue:
     node = joined(name, others=["a"], replicas=replicas, standby_after_ms=PATIENCE_MS, **settings)
     node.control(m.Claim(0, "a", 0, 1))
     node.loaded(0, KEY)
-    node.say(e.TailRead(0, KEY, {}, {MAIN: 0, ("late", 0): 0, ("dead", 0): 0}), "tail")
+    node.step(e.TailRead(0, KEY, {}, {MAIN: 0, ("late", 0): 0, ("dead", 0): 0}), "tail")
     node.records(0, KEY, 0, {"ts": 1})
     node.broadcast(0, delta(0, 1, 1, {10: 1}, answered=1))
     node.take()
@@ -52,7 +52,7 @@ def looked(node: Dialogue, found: list[Ascent] | None = None, track: int = 1) ->
     """The outputs and the broadcast were read to their ends; ``found`` is new on the main output."""
     start = node.node.work.runners[0].standby.outputs.ends[MAIN]  # type: ignore[union-attr]
     news = [] if found is None else [e.Followed(MAIN, start, start + 10, {(0, track): found})]
-    return node.say(e.OutputsFollowed(news, True), "looked")
+    return node.step(e.OutputsFollowed(news, True), "looked")
 
 
 def wait(node: Dialogue, steps: int = LATE) -> list[x.Effect]:
@@ -130,7 +130,7 @@ def test_nothing_is_late_before_the_log_was_read_to_its_end() -> None:
     node = standby()
     node.records(0, KEY, 1, {"ts": 12})
     for _ in range(50):
-        assert written(node.say(e.OutputsFollowed([], False), "looked at some")) == []
+        assert written(node.step(e.OutputsFollowed([], False), "looked at some")) == []
 
 
 def test_while_it_leads_it_publishes_at_once_until_the_other_keeps_pace() -> None:
@@ -191,7 +191,7 @@ def test_patience_is_what_is_usual_and_not_the_worst_moment_of_the_last_seconds(
 
 def test_a_standby_with_a_backlog_follows_the_owner_and_accuses_nobody() -> None:
     node = standby()
-    node.say(e.InputRead(0, KEY, node.input(1, {"ts": 12}, {"ts": 22}), more=True), "a read that was cut")
+    node.step(e.InputRead(0, KEY, node.input(1, {"ts": 12}, {"ts": 22}), more=True), "a read that was cut")
     assert written(wait(node, 30)) == []
     assert node.node.wanted() == [], "it is ahead of the owner"
     node.broadcast(0, delta(1, 100, 22, {20: 1}, answered=12))
@@ -314,7 +314,7 @@ def test_where_punctuation_may_void_work_a_standby_stays_behind_the_owners_delta
     node = joined("b", others=["a"], replicas=2, standby_after_ms=PATIENCE_MS, job=idle_job())
     node.control(m.Claim(0, "a", 0, 1))
     node.loaded(0, KEY)
-    node.say(e.TailRead(0, KEY, {}, {MAIN: 0}), "tail")
+    node.step(e.TailRead(0, KEY, {}, {MAIN: 0}), "tail")
     assert node.node.wanted() == []
     node.broadcast(0, delta(0, 2, 12, {10: 1, 20: 1}))
     (wanted,) = node.node.wanted()
@@ -333,7 +333,7 @@ def test_a_checkpoint_waits_for_results_that_waited_for_their_delta() -> None:
     before = node.node.work.runners[0].ticket
     node.broadcast(0, *own)
     assert "WriteOutput" in written(node.effects)
-    node.say(e.Acknowledged(0, 1, before, {}), "all before the results is acknowledged")
+    node.step(e.Acknowledged(0, 1, before, {}), "all before the results is acknowledged")
     assert not any(isinstance(effect, x.SaveCheckpoint) for effect in node.effects)
     node.tick(60)
     node.acknowledged(0, 1)

@@ -278,7 +278,7 @@ def test_who_waits_for_its_merged_checkpoint_leaves_when_it_is_asked_to(stage: S
         stage.merge()
     joiner = Joiner(stage)
     joiner.live(100)
-    joiner.driver.tell(e.StopRequested())
+    joiner.driver.dispatch(e.StopRequested())
     assert joiner.node.left is not None and joiner.node.left.ending is x.Ending.STOPPED
 
 
