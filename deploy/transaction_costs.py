@@ -19,7 +19,7 @@ from nodes.runtime.log_opening import open_job_log
 from nodes.settings.settings import load_settings
 from nodes.transactions.bench.figures import Replied, counts
 from nodes.transactions.bench.prepared import each_chunk
-from nodes.transactions.bench.run import ask_and_wait
+from nodes.transactions.bench.run import send_and_wait
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.process import TransactionProcess
 from nodes.transactions.topics import TransactionTopics, create_topics
@@ -78,13 +78,13 @@ def breakdown(transfers: int) -> dict[str, float]:
             node = context.Process(target=_node, args=(defined, queue))
             node.start()
             client = TransactionClient(log, program.name)
-            ask_and_wait(client, workload.load(shape))
+            send_and_wait(client, workload.load(shape))
             assert node.pid is not None
             os.kill(node.pid, signal.SIGUSR1)  # from now on it is sampled
             assert queue.get() == "sampling"
             before = _sent(log)
             began_s = time.monotonic()
-            ask_and_wait(client, workload.requests(shape, 0, transfers))
+            send_and_wait(client, workload.requests(shape, 0, transfers))
             wall_s = time.monotonic() - began_s
             os.kill(node.pid, signal.SIGTERM)
             stages, used_s = queue.get()

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from holon.columnar.record_parts import RecordParts
-from holon.formats.formats import headers_asked_by
+from holon.formats.formats import headers_requested_by
 from holon.formats.input_run import Input
 from holon.job import DEAD, LATE, MAIN, Job, encode_json
 from holon.outputs.deduplicator import Deduplicator
@@ -63,7 +63,7 @@ class JobTestDriver:
         self.tasks = [self.new_task(p, partitions) for p in range(partitions)]
         self._log: list[list[_Fed]] = [[] for _ in range(partitions)]
         self._saved = [task.snapshot().to_bytes() for task in self.tasks]
-        self._asked = headers_asked_by(job.source.format)
+        self._requested_headers = headers_requested_by(job.source.format)
         self._ended = False
         self._filter: dict[str, Deduplicator] = {}
         self._emitted: list[tuple[str, int, OutputId | None, bytes]] = []
@@ -217,7 +217,7 @@ class JobTestDriver:
             stamps = np.array([fed.stamp_ms for fed in fresh], dtype=np.int64)
             identities = [fed.identity for fed in fresh]
             payloads = [fed.payload for fed in fresh]
-            parts = None if self._asked is None else _parts(fresh, self._asked)
+            parts = None if self._requested_headers is None else _parts(fresh, self._requested_headers)
             headers = identities if any(identities) else None
             task.feed(Input(offsets, stamps, payloads, start + len(fresh), headers, parts=parts))
         elif self._ended:

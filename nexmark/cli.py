@@ -133,7 +133,7 @@ def generate(
     import time
 
     from nexmark.runs.fill import fill, uses_spark
-    from nexmark.runs.validate import spark_asker
+    from nexmark.runs.validate import spark_problem_once
 
     settings = given.settings()
     plan = RunPlan("q0", events, None, partitions, 1, seed=seed, generator=generator, dirty=dirty, format=format)
@@ -145,7 +145,7 @@ def generate(
         write_parquet(str(parquet), events, GeneratorConfig(seed=seed))
         spark = True
     else:
-        spark = uses_spark(plan, spark_asker(), note)
+        spark = uses_spark(plan, spark_problem_once(), note)
         address = log_address(settings)
         with open_job_log(settings) as log:
             fill(log, address, plan, spark=spark, progress=lambda done: note(f"{done:,} of {events:,} events"))
@@ -176,7 +176,7 @@ def validate(
 
     check_query(query)
     settings = given.settings()
-    chosen = proof.chosen_validator(validator, proof.spark_asker(), note)
+    chosen = proof.chosen_validator(validator, proof.spark_problem_once(), note)
     assert chosen is not None
     plan = RunPlan(query, max_future_skew_ms=max_future_skew_ms, format=format)
     with open_settings_log(settings) as log:

@@ -1,9 +1,9 @@
 """External calls: how a transaction requests one, and how its result is logged and found again.
 
-A transaction that requests one ends there, without effect. Its *asking* is decided like an exception, and the owner of
-its root's partition makes the call and logs a *continuation*. That is the same request with the answers so far, under
-the TID and the time of the first run. The first continuation of a step on the log counts. Then the transaction runs
-anew.
+A transaction that requests one ends there, without effect. Its *external request* is decided like an exception, and the
+owner of its root's partition makes the call and logs a *continuation*. That is the same request with the answers so
+far, under the TID and the time of the first run. The first continuation of a step on the log counts. Then the
+transaction runs anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from transactional.context import CallChain, Path
 from transactional.errors import RAISED, Aborted, describe
 from transactional.state.values import BadValue, decode, digest, encode, travelling
 
-ASKING: Final = "ctx.external"
+EXTERNAL_REQUEST: Final = "ctx.external"
 """Kind of the outcome of a transaction that requests an external call: no name of an exception."""
 ANSWER_BYTES: Final = 1 << 18
 """Of one result from outside."""
@@ -28,12 +28,12 @@ External: TypeAlias = Callable[..., Any]
 
 
 class ExternalAnswer(msgspec.Struct, array_like=True, frozen=True):
-    """The outcome of an external call; ``asked`` names its arguments."""
+    """The outcome of an external call; ``arguments_digest`` names its arguments."""
 
     call_chain: CallChain
     path: Path
     function: str
-    asked: bytes
+    arguments_digest: bytes
     result: bytes | None
     failure: Aborted | None
 
@@ -69,29 +69,29 @@ class ExternalRequest(msgspec.Struct, array_like=True, frozen=True):
         return ExternalAnswer(self.call_chain, self.path, self.function, digest(self.arguments), result, failure)
 
 
-def find_answer(asking: ExternalRequest, continued: ContinuedTransaction | None, max_answers: int) -> bytes | Aborted:
+def find_answer(request: ExternalRequest, continued: ContinuedTransaction | None, max_answers: int) -> bytes | Aborted:
     """The finding of ``ctx.external``: a result, or the outcome of the transaction.
 
     ``Answered`` holds what the call itself failed with; else the call has to be made, has changed, or is one too many.
     """
     answers = [] if continued is None else continued.answers
     for answer in answers:
-        if (answer.call_chain, answer.path) != (asking.call_chain, asking.path):
+        if (answer.call_chain, answer.path) != (request.call_chain, request.path):
             continue
-        if (answer.function, answer.asked) != (asking.function, digest(asking.arguments)):
-            what = f"{asking.function} is asked where {answer.function} was called"
-            if answer.function == asking.function:
-                what = f"{asking.function} is asked with other arguments than it was called with"
-            return Aborted("ExternalChanged", (f"{what}, at {asking.place}",))
+        if (answer.function, answer.arguments_digest) != (request.function, digest(request.arguments)):
+            what = f"{request.function} is asked where {answer.function} was called"
+            if answer.function == request.function:
+                what = f"{request.function} is asked with other arguments than it was called with"
+            return Aborted("ExternalChanged", (f"{what}, at {request.place}",))
         if answer.failure is not None:
             raise Answered(answer.failure)
-        assert answer.result is not None, f"an answer to {asking.function} is empty"
+        assert answer.result is not None, f"an answer to {request.function} is empty"
         return answer.result
     if len(answers) >= max_answers:
         return Aborted("LimitExceeded", (f"more than {max_answers} external calls",))
     if sum(len(answer.result or b"") for answer in answers) > ANSWERS_BYTES:
         return Aborted("LimitExceeded", (f"more than {ANSWERS_BYTES} bytes of external results",))
-    return Aborted(ASKING, (encode(asking),))
+    return Aborted(EXTERNAL_REQUEST, (encode(request),))
 
 
 class Answered(Exception):
@@ -102,9 +102,9 @@ class Answered(Exception):
         self.aborted = aborted
 
 
-def is_asking(outcome: Any) -> bool:
+def is_external_request(outcome: Any) -> bool:
     """Whether a transaction ended so."""
-    return isinstance(outcome, Aborted) and outcome.kind == ASKING
+    return isinstance(outcome, Aborted) and outcome.kind == EXTERNAL_REQUEST
 
 
 def external_request_of(outcome: Aborted) -> ExternalRequest:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from transactional.epochs.ledger import Epoch
 from transactional.errors import Aborted
-from transactional.external import is_asking
+from transactional.external import is_external_request
 
 MOST_REASONS = 64
 """Reasons are names of exceptions; what comes after so many of them is counted together."""
@@ -18,13 +18,14 @@ OTHER_REASONS = "(other)"
 class TransactionTally:
     """Of transactions that are rooted in the partitions that count here; work made again included.
 
-    ``aborted``: by the name of the exception. ``asking``: ended for an external call, and run anew with the answer.
+    ``aborted``: by the name of the exception. ``external_requests``: ended for an external call, and
+    run anew with the answer.
     """
 
     epochs: int = 0
     committed: int = 0
     aborted: dict[str, int] = field(default_factory=dict)
-    asking: int = 0
+    external_requests: int = 0
     rerun: int = 0
     postponed: int = 0
     replies: int = 0
@@ -45,8 +46,8 @@ class TransactionTally:
 
     def _failures(self, failures: Sequence[Aborted]) -> None:
         for failure in failures:
-            if is_asking(failure):
-                self.asking += 1
+            if is_external_request(failure):
+                self.external_requests += 1
                 continue
             known = failure.kind in self.aborted or len(self.aborted) < MOST_REASONS
             reason = failure.kind if known else OTHER_REASONS

@@ -55,7 +55,7 @@ CHAINS = (
     Mutant(
         "a feed forgets what it has fed of another job",
         "nodes/transactions/bound_streams.py",
-        "            self._seen = self._asked_seen\n",
+        "            self._seen = self._requested_seen\n",
         "",
         tests=(FEEDING,),
     ),

@@ -150,7 +150,8 @@ MACHINE = (
     Mutant(
         "no full slot for a node that requests it",
         "nodes/machine/workload.py",
-        "            case f.SlotAsked(partition, by) if by != me:\n                self._slot_asked(partition)\n",
+        "            case f.SlotRequested(partition, by) if by != me:\n"
+        "                self._slot_requested(partition)\n",
         "",
         tests=(WORK + "test_a_gap_is_filled_from_a_full_slot",),
         case="",

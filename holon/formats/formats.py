@@ -84,7 +84,7 @@ class RecordFormat(Protocol):
         ...
 
 
-def headers_asked_by(format: object) -> tuple[str, ...] | None:
+def headers_requested_by(format: object) -> tuple[str, ...] | None:
     """The headers that a format requests; None where values are all that it wants of records."""
     return format.header_names if isinstance(format, RecordFormat) else None
 
@@ -181,10 +181,10 @@ class Json(MarkedFormat[E]):
         return Decoded(np.array(kept, np.intp) if bad else None, events=events, bad=sorted(bad))
 
     def describe(self) -> str:
-        return f"json {self.type!r}{asked(self.record_fields)}"
+        return f"json {self.type!r}{describe_fields(self.record_fields)}"
 
 
-def asked(fields: RecordFields[Any] | None) -> str:
+def describe_fields(fields: RecordFields[Any] | None) -> str:
     """The part of a format's description about marked fields."""
     return "" if fields is None else f" with {fields.describe()}"
 

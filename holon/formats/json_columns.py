@@ -18,7 +18,7 @@ from holon.columnar.structs.plan import column_kinds, fields_of, plan
 from holon.columnar.structs.reader import StructReader, with_values
 from holon.errors import DeserializationError, JobError
 from holon.formats.batch import Column, take_columns
-from holon.formats.formats import Decoded, MarkedFormat, asked, decode_each
+from holon.formats.formats import Decoded, MarkedFormat, decode_each, describe_fields
 
 E = TypeVar("E")
 
@@ -148,7 +148,7 @@ class JsonColumns(MarkedFormat[E]):
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
-        return f"json columns {self.type!r}{asked(self.record_fields)}"
+        return f"json columns {self.type!r}{describe_fields(self.record_fields)}"
 
 
 def _value_or_none(path: tuple[str, ...]) -> Callable[[Any], Any]:

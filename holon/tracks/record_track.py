@@ -81,7 +81,7 @@ class RecordTrack:
         self._awaits_in_atoms = functions.is_async and isinstance(job.source.format, AtomFormat)
         self._waiting: WaitingRecord | None = None
         self._rest: list[Input | FailedRun] = []
-        self._end_asked = False
+        self._end_requested = False
         self.events = 0
         self.unusual_time = ""
         self.crashed: Mapping[int, str] = {}
@@ -160,7 +160,7 @@ class RecordTrack:
 
     def end(self) -> None:
         """End of input: nothing can keep a window open any more. Takes effect once nothing waits."""
-        self._end_asked = True
+        self._end_requested = True
         self._go_on()
 
     def _go_on(self) -> None:
@@ -176,7 +176,7 @@ class RecordTrack:
                 self._rest[:0] = [item.cut(row, row + 1) for row in range(len(item))]
             else:
                 self._feed(item)
-        if self._end_asked and not self.ended and self._waiting is None:
+        if self._end_requested and not self.ended and self._waiting is None:
             self.ended = True
             tracks = self.scope.record, self.scope.private
             ends = [window.end_ms for track in tracks for windows in track.contributions.values() for window in windows]

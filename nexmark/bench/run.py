@@ -33,7 +33,7 @@ from nexmark.flink.home import FLINK_VERSION, flink_home
 from nexmark.queries import TOPIC
 from nexmark.runs import plan as runs_plan
 from nexmark.runs.fill import fill, uses_spark
-from nexmark.runs.validate import spark_asker
+from nexmark.runs.validate import spark_problem_once
 from nodes.api import MissingDependency, RunFailed, Settings, Unreachable, drop_topics, log_address, open_job_log
 
 Report = Callable[[str], None]
@@ -75,7 +75,7 @@ def _fill(plan: ComparisonPlan, settings: Settings, report: Report) -> None:
         "q0", plan.events, partitions=plan.partitions, seed=plan.seed, generator=plan.generator, format=plan.format
     )
     with ExitStack() as stack:
-        spark = uses_spark(plan_of_run, spark_asker(), report)
+        spark = uses_spark(plan_of_run, spark_problem_once(), report)
         if spark:
             from nodes.spark.session import spark_session
 

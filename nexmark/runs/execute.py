@@ -13,7 +13,7 @@ from nexmark.runs.fill import fill, stream_of, uses_spark
 from nexmark.runs.measure import Latency, input_timestamps, longest_delay, record_latency, window_latency
 from nexmark.runs.plan import RunPlan
 from nexmark.runs.result import NexmarkResult
-from nexmark.runs.validate import chosen_validator, spark_asker, validate
+from nexmark.runs.validate import chosen_validator, spark_problem_once, validate
 from nexmark.runs.watch import Progress, Ran, Report, Show, watch
 from nodes.api import Log, LogAddress, OutputReader, RunFailed, Settings, events_on_log, log_address, open_job_log
 
@@ -21,7 +21,7 @@ from nodes.api import Log, LogAddress, OutputReader, RunFailed, Settings, events
 def execute(plan: RunPlan, settings: Settings, show: Show, report: Report) -> NexmarkResult:
     """Run the plan on the settings' log; raises ``RunFailed`` if it does not come to its end."""
     begun = time.monotonic()
-    problem = spark_asker()
+    problem = spark_problem_once()
     validator = chosen_validator(plan.validator, problem, report)
     spark = uses_spark(plan, problem, report)
     address = log_address(settings)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from nexmark.oracle import RecordCounts, OracleVerdict, compare, expected_plain
+from nexmark.oracle import OracleVerdict, RecordCounts, compare, expected_plain
 from nexmark.queries import TOPIC
 from nexmark.runs.plan import Validator
 from nodes.api import Log, LogAddress, MissingDependency
 
 
-def spark_asker() -> Callable[[], str | None]:
+def spark_problem_once() -> Callable[[], str | None]:
     """Returns what keeps Spark from running here; checks the machine once, and only on demand."""
 
     @cache

@@ -27,9 +27,9 @@ def _run(argument: str, stops: StopSignals) -> int:
     from nodes.cli.options import settings_with_logging
     from nodes.cli.output import note
     from nodes.cli.stopping import STOPPED_EARLY
-    from nodes.runtime.child_node import JobNode, asked_node
+    from nodes.runtime.child_node import JobNode, parse_child_node
 
-    child = asked_node(argument)
+    child = parse_child_node(argument)
     settings = settings_with_logging(context={"node": child.number})
     try:
         if isinstance(child, JobNode):

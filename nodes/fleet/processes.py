@@ -30,12 +30,12 @@ LINES_S = 5.0
 
 @dataclass(slots=True)
 class FleetProcess:
-    """One node process; ``killed`` if it was the fleet that killed it, ``asked`` if it was requested to leave."""
+    """One node process; ``killed``: by the fleet itself; ``stop_requested``: it was requested to leave."""
 
     number: int
     process: subprocess.Popen[bytes]
     killed: bool = False
-    asked: bool = False
+    stop_requested: bool = False
     peak_bytes: int = 0
     bytes_now: int = 0
     reader: threading.Thread | None = None
@@ -167,8 +167,8 @@ class Fleet:
     def request_stop(self) -> None:
         """SIGTERM, once: all nodes drain, save checkpoints and leave. (A second one would end them at once.)"""
         for member in self.running():
-            if not member.asked:
-                member.asked = True
+            if not member.stop_requested:
+                member.stop_requested = True
                 member.process.terminate()
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:

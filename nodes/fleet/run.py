@@ -118,7 +118,9 @@ class FleetRun:
 
     def _refuse_unsaved(self) -> None:
         """Raises where nodes were requested to leave and could not reach the log or store to save their work."""
-        unsaved = [member.number for member in self.fleet.members if member.asked and member.process.returncode == 4]
+        unsaved = [
+            member.number for member in self.fleet.members if member.stop_requested and member.process.returncode == 4
+        ]
         if unsaved:
             raise Unreachable(
                 f"job {self.run.job.name!r}: node {', '.join(map(str, unsaved))} left without saving, as the log or "

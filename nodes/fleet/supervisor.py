@@ -105,7 +105,7 @@ class Supervisor:
         if code in WRONG_PAGES:
             self.on_wrong_pages()
         if over:
-            if not (member.asked and code < 0):  # the signal came before its handlers were installed
+            if not (member.stop_requested and code < 0):  # the signal came before its handlers were installed
                 self.report(how)
             return
         if code == 0:

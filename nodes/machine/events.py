@@ -22,13 +22,13 @@ class Ticked:
 class ControlRead:
     """Records of the control topic, in order; ``at_end``: there were no more when the read began.
 
-    ``asked``: the log was queried for its end; if not, records that have not arrived may be on the log.
+    ``end_queried``: the log was queried for its end; if not, records that have not arrived may be on the log.
     ``next_offset``: where the next read begins.
     """
 
     values: Sequence[bytes]
     at_end: bool
-    asked: bool = True
+    end_queried: bool = True
     next_offset: int = 0
 
 

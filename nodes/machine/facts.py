@@ -98,7 +98,7 @@ class EndDeclared:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotAsked:
+class SlotRequested:
     partition: int
     by: str
     position: Position
@@ -151,7 +151,7 @@ Fact = (
     | CheckpointRecorded
     | MergedRecorded
     | EndDeclared
-    | SlotAsked
+    | SlotRequested
     | JobFailed
     | RecordAccused
     | RetryRequested

@@ -72,7 +72,7 @@ class IdlePartitions:
                 found.append(WantedInput(runner.partition, runner.key, runner.task.next_offset, None))
         return found
 
-    def asked(self, answer: InputEndRequested) -> None:
+    def input_end_requested(self, answer: InputEndRequested) -> None:
         """The log's answer: the partition is idle, or its silence begins anew, since its records were not read."""
         runner = self.work.runner(answer.partition, answer.version)
         if runner is None or runner.task.next_offset != answer.offset:

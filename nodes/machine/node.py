@@ -187,7 +187,7 @@ class Node:
             self._control_checkpoint_due = False
             control = ControlCheckpoint(read.next_offset, self.ownership.snapshot())
             self.work.effects.append(WriteControlCheckpoint(encode_control_checkpoint(control), self.config.trims))
-        if read.at_end and (read.asked or not self.needs_end()):
+        if read.at_end and (read.end_queried or not self.needs_end()):
             if (reason := self.rejoining.settle()) is not None:
                 self._leave(Ending.FAILED, reason)
             self._greet()
@@ -195,7 +195,7 @@ class Node:
             if self.member.joined and not (self.work.stopping or self.failing or self.left is not None):
                 waited_ms = self._now_ms - (self.member.greeted_ms or 0)
                 self.handover.assign(self.code_hash, self._now_ms, waited_ms)
-            self._ask_missing()
+            self._request_missing()
 
     def _heartbeats_read(self, values: Sequence[bytes]) -> None:
         for node in self.member.heartbeats(values, self._now_ms):
@@ -249,7 +249,7 @@ class Node:
             f"broadcast, and no checkpoint that would make it unnecessary is left; start again with --reset",
         )
 
-    def _ask_missing(self) -> None:
+    def _request_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
             healed = partition in self.merging.awaited or self.work.slot_recovery.heal(partition)
             if healed or self.gaps.closed(partition):

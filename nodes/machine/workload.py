@@ -147,7 +147,7 @@ class Workload:
             case e.InputRead():
                 self._input_read(event)
             case e.InputEndRequested():
-                self.idleness.asked(event)
+                self.idleness.input_end_requested(event)
             case e.CheckpointLoaded():
                 self._checkpoint_loaded(event)
             case e.TailRead():
@@ -174,8 +174,8 @@ class Workload:
                 runner = self.runners.get(partition)
                 if runner is not None and not runner.is_released:  # else it is worked on until somebody claims it
                     self.lose(partition)
-            case f.SlotAsked(partition, by) if by != me:
-                self._slot_asked(partition)
+            case f.SlotRequested(partition, by) if by != me:
+                self._slot_requested(partition)
             case f.CheckpointRecorded():
                 self.uncheckpointed.recorded(fact.partition)
                 self.slot_recovery.drop_windows()
@@ -261,7 +261,7 @@ class Workload:
         if runner is not None and runner.is_running and not runner.apply_punctuations():
             self.restart(runner)
 
-    def _slot_asked(self, partition: int) -> None:
+    def _slot_requested(self, partition: int) -> None:
         """Somebody has a gap in the partition's slot."""
         runner = self.runners.get(partition)
         if runner is None or not runner.is_running or not self.replicas.speaks_for(runner):

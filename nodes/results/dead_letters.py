@@ -9,7 +9,7 @@ import msgspec
 
 from holon.columnar.record_parts import RecordParts
 from holon.errors import DeserializationError
-from holon.formats.formats import AtomFormat, headers_asked_by
+from holon.formats.formats import AtomFormat, headers_requested_by
 from holon.job import DEAD, Job
 from holon.tracks.admission import Diverted, payload_digest
 from nodes.errors import RunFailed, UnknownName
@@ -60,7 +60,7 @@ def whole_record(log: Log, job: Job, letter: Diverted) -> Record:
     hold the record any more, the value goes back alone, with a warning. Raises ``RunFailed`` if the letter has not all
     of that.
     """
-    headers = headers_asked_by(job.source.format)
+    headers = headers_requested_by(job.source.format)
     if headers is not None and not letter.bare and letter.size is None:
         return Record(None if letter.null else letter.payload, letter.key, letter.headers)
     log.use_record_parts(letter.topic, headers or ())

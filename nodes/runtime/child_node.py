@@ -48,6 +48,6 @@ def child_command(node: JobNode | ProgramNode) -> list[str]:
     return module_command(MODULE, msgspec.json.encode(node).decode())
 
 
-def asked_node(argument: str) -> JobNode | ProgramNode:
+def parse_child_node(argument: str) -> JobNode | ProgramNode:
     """The inverse of ``child_command``, from its last word. Raises ``msgspec.DecodeError``."""
     return msgspec.json.decode(argument, type=JobNode | ProgramNode)

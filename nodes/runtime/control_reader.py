@@ -13,11 +13,11 @@ INTERVAL_MS = 20
 
 @dataclass(frozen=True, slots=True)
 class ControlRecords:
-    """A read. ``at_end``: only records that were written since can follow; ``asked``: the log has confirmed that."""
+    """A read. ``at_end``: only records written since can follow; ``end_queried``: the log has confirmed that."""
 
     values: Sequence[bytes]
     at_end: bool
-    asked: bool
+    end_queried: bool
     next_offset: int
 
 

@@ -45,7 +45,7 @@ def live(
             except LogInterrupted as error:
                 now_s = clock_s()
                 ended_s = [*(at_s for at_s in ended_s if now_s - at_s < MINUTE_S), now_s]
-                if stops.asked or len(ended_s) >= RESTARTS_A_MINUTE:
+                if stops.stop_requested or len(ended_s) >= RESTARTS_A_MINUTE:
                     raise
                 logger.warning("%s; going on from the last checkpoint with the log opened again", error)
     finally:

@@ -37,7 +37,7 @@ class StopSignals:
         self._node: Stoppable | None = None
 
     @property
-    def asked(self) -> bool:
+    def stop_requested(self) -> bool:
         """True once a signal has come."""
         return self.first is not None
 
@@ -53,14 +53,14 @@ class StopSignals:
 
     def leave_early(self) -> None:
         """Raises ``StoppedEarly`` if a signal has come."""
-        if self.asked:
+        if self.stop_requested:
             raise StoppedEarly
 
     def concern(self, node: Stoppable) -> None:
         """The node that runs now, which gets the requests."""
         self._node = node
         self.listen()
-        if self.asked:
+        if self.stop_requested:
             node.request_stop()
 
     def ignore(self) -> None:
@@ -70,7 +70,7 @@ class StopSignals:
                 signal.signal(number, signal.SIG_IGN)
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
-        early, again = self._node is None, self.asked
+        early, again = self._node is None, self.stop_requested
         self.first = signum if self.first is None else self.first
         if self._node is not None:
             self._node.request_stop(signum, frame)

@@ -190,9 +190,9 @@ class Driver:
             raise lost or self._joining.fell_behind(topic, 0, position) from error
         if read is None:
             return False
-        self._events.append(e.ControlRead(read.values, read.at_end, read.asked, read.next_offset))
+        self._events.append(e.ControlRead(read.values, read.at_end, read.end_queried, read.next_offset))
         self._flush_events()
-        if read.at_end and not read.asked and self.node.needs_end():
+        if read.at_end and not read.end_queried and self.node.needs_end():
             self.control.look_again()  # so the next turn requests it
             self.hurry = True
         return bool(read.values)

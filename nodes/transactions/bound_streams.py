@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 MAX_BYTES = 1 << 17
 """Of the records of one transaction; a single one may be larger."""
-ASK_AGAIN_S = 5.0
+RETRY_AFTER_S = 5.0
 """A feed that has stopped checks at this interval whether it may go on."""
 
 
@@ -100,9 +100,9 @@ class _Feed:
         self._now_s = now_s
         self._stopped_s: float | None = None
         self._seen: SeenOutputs | None = None  # None: no output of another job has been fed
-        self._asked_seen: SeenOutputs | None = None  # as it is once the requested transaction is done
+        self._requested_seen: SeenOutputs | None = None  # as it is once the requested transaction is done
         self._upstream: list[Any] = []  # the same for the transaction that does it
-        self._ask("where", 0, 0, 0, [])
+        self._send("where", 0, 0, 0, [])
 
     def turn(self) -> bool:
         """Process the reply, and request the next transaction."""
@@ -112,10 +112,10 @@ class _Feed:
             self._answered(self._client.take(self._waits[0]))
             return True
         if self._stopped_s is not None:
-            if self._now_s() - self._stopped_s < ASK_AGAIN_S:
+            if self._now_s() - self._stopped_s < RETRY_AFTER_S:
                 return False
             self._stopped_s = None
-            self._ask("where", 0, 0, 0, [])
+            self._send("where", 0, 0, 0, [])
             return True
         assert self.read_from is not None
         most = 1 if self._next < self._one_by_one_to else self.binding.batch
@@ -149,7 +149,7 @@ class _Feed:
                 return
         end = chunk.next_offset
         arguments = [start, end, self.binding.operator, self.binding.function, calls, *self._upstream]
-        self._ask("feed", start, end, len(chunk), arguments)
+        self._send("feed", start, end, len(chunk), arguments)
 
     def _first_copies(self, chunk: FetchedRecords) -> list[bool]:
         """Which records are no duplicates. Their positions are kept by the next transaction.
@@ -157,7 +157,7 @@ class _Feed:
         Raises ``UpstreamReset``.
         """
         headers = chunk.found_headers
-        self._asked_seen, self._upstream = self._seen, []
+        self._requested_seen, self._upstream = self._seen, []
         if headers is None:
             return [True] * len(chunk)
         if self._seen is None:
@@ -167,8 +167,8 @@ class _Feed:
             duplicates.restore(self._seen)
         found = duplicates.first_copies(headers)
         kept = [True] * len(chunk) if found is None else found.tolist()
-        self._asked_seen = duplicates.seen()
-        self._upstream = [[msgspec.to_builtins(self._asked_seen), kept.count(False)]]
+        self._requested_seen = duplicates.seen()
+        self._upstream = [[msgspec.to_builtins(self._requested_seen), kept.count(False)]]
         return kept
 
     def _reset(self, chunk: FetchedRecords, error: UpstreamReset) -> None:
@@ -212,10 +212,10 @@ class _Feed:
             self._seen = None if seen is None else msgspec.convert(seen, SeenOutputs)
             self._go_on(begin if outcome is None else outcome["next"])
         elif outcome is True:
-            self._seen = self._asked_seen
+            self._seen = self._requested_seen
             self._go_on(end)
         elif outcome is False:  # another node feeds it too
-            self._ask("where", 0, 0, 0, [])
+            self._send("where", 0, 0, 0, [])
         elif records > 1:
             self._one_by_one_to = end
             self._go_on(start)
@@ -227,9 +227,9 @@ class _Feed:
 
     def _skip(self, start: int, end: int, reason: Aborted) -> None:
         logger.warning("%s partition %d: record %d is left out: %s", self.binding.topic, self.partition, start, reason)
-        self._ask("skip", start, end, 0, [start, end, [reason.kind, list(reason.arguments)], *self._upstream])
+        self._send("skip", start, end, 0, [start, end, [reason.kind, list(reason.arguments)], *self._upstream])
 
-    def _ask(self, function: str, start: int, end: int, records: int, arguments: list[Any]) -> None:
+    def _send(self, function: str, start: int, end: int, records: int, arguments: list[Any]) -> None:
         self.read_from = None
         name = uuid4().hex  # the cursor holds what was fed, so an id needs no meaning
         self._client.send(CURSORS, self.binding.cursor(self.partition), function, arguments, request_id=name)

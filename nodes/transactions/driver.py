@@ -248,7 +248,7 @@ class TransactionDriver:
         if self.ledger_load.is_loading:
             self.claiming.control(list(read.values), False, now_ms)  # it takes no part until it could work
             return bool(read.values)
-        known = read.at_end and (read.asked or not self.claiming.needs_end(now_ms))
+        known = read.at_end and (read.end_queried or not self.claiming.needs_end(now_ms))
         if read.at_end and not known:
             self.control.look_again()
         written = self.claiming.control(list(read.values), known, now_ms, self.units.abreast())

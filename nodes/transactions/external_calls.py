@@ -39,7 +39,7 @@ class _OpenCall:
     """``until_ms`` None: it is answered."""
 
     call: Request
-    asking: ExternalRequest
+    request: ExternalRequest
     until_ms: int | None
 
 
@@ -69,7 +69,9 @@ class ExternalCalls:
 
     def turn(self, partitions: Mapping[int, StatePartition]) -> bool:
         """Begin requested calls and log returned ones; False if there was nothing to do."""
-        waiting = [each for number in sorted(partitions) for each in partitions[number].replies.asking.values()]
+        waiting = [
+            each for number in sorted(partitions) for each in partitions[number].replies.external_requests.values()
+        ]
         if not waiting and not self._calls:
             return False
         moved = self._take_returned()
@@ -97,18 +99,18 @@ class ExternalCalls:
         return began
 
     def _start(self, name: _Name, calling: _OpenCall) -> None:
-        asking = calling.asking
-        calling.until_ms = self._clock_ms() + asking.timeout_ms
+        request = calling.request
+        calling.until_ms = self._clock_ms() + request.timeout_ms
         if self._hanging >= MAX_HANGING:
-            self._answer(name, Aborted("ExternalTimeout", (asking.function, f"{self._hanging} calls hang here")))
+            self._answer(name, Aborted("ExternalTimeout", (request.function, f"{self._hanging} calls hang here")))
             return
         self.made += 1
-        key = f"{self._program.name}:{calling.call.id}:{asking.place}"
-        function = self._program.externals.get(asking.function)
+        key = f"{self._program.name}:{calling.call.id}:{request.place}"
+        function = self._program.externals.get(request.function)
         back = self._returned
 
         def call() -> None:
-            back.put((name, perform(function, asking.function, key, asking.arguments, self._program.errors)))
+            back.put((name, perform(function, request.function, key, request.arguments, self._program.errors)))
 
         threading.Thread(target=call, name=f"external {key}", daemon=True).start()
 
@@ -128,14 +130,14 @@ class ExternalCalls:
         now_ms, moved = self._clock_ms(), False
         for name, calling in self._calls.items():
             if calling.until_ms is not None and now_ms >= calling.until_ms:
-                asking = calling.asking
+                request = calling.request
                 logger.warning(
                     "request %s: the external function %s did not return within %d ms",
-                    calling.call.id, asking.function, asking.timeout_ms,
+                    calling.call.id, request.function, request.timeout_ms,
                 )  # fmt: skip
                 self._hanging += 1
                 self.timed_out += 1
-                self._answer(name, Aborted("ExternalTimeout", (asking.function, asking.timeout_ms)))
+                self._answer(name, Aborted("ExternalTimeout", (request.function, request.timeout_ms)))
                 moved = True
         return moved
 
@@ -146,11 +148,11 @@ class ExternalCalls:
             self.failed += 1
         else:
             self.answered += 1
-        record = continuation(calling.call, calling.asking, outcome, self._answer_key)
+        record = continuation(calling.call, calling.request, outcome, self._answer_key)
         if len(record) > RECORD_BYTES:
             text = f"the request and the external call's result have {len(record)} bytes, {RECORD_BYTES} are allowed"
             outcome = Aborted("LimitExceeded", (text,))
-            record = continuation(calling.call, calling.asking, outcome, self._answer_key)
+            record = continuation(calling.call, calling.request, outcome, self._answer_key)
         self._log.send(self._topic, name[0], [record])
 
     def _forget(self, waiting: Iterable[ReplyState]) -> None:

@@ -61,8 +61,8 @@ class TransactionFleet:
     def request_stop(self, *, again: bool = False) -> None:
         """SIGTERM: all leave in order; a second one ends them at once."""
         for member in self.members:
-            if member.process.poll() is None and (again or not member.asked):
-                member.asked = True
+            if member.process.poll() is None and (again or not member.stop_requested):
+                member.stop_requested = True
                 member.process.send_signal(signal.SIGTERM)
 
 
@@ -98,9 +98,9 @@ def stay(
         for signum, handler in before:
             signal.signal(signum, handler)
     newest = {member.number: member for member in fleet.members}
-    return sum(_has_failed(member) for member in newest.values() if member.asked or not requested), interrupted
+    return sum(_has_failed(member) for member in newest.values() if member.stop_requested or not requested), interrupted
 
 
 def _has_failed(member: FleetProcess) -> bool:
     code = member.process.returncode
-    return code != 0 and not (member.asked and code < 0)  # the signal came before its handlers were installed
+    return code != 0 and not (member.stop_requested and code < 0)  # the signal came before its handlers were installed

@@ -60,7 +60,7 @@ class Shop(Stage):
             self.turn()
             for driver, _ in self.nodes.values():
                 for partition in driver.node.partitions.values():
-                    for state in partition.replies.asking.values():
+                    for state in partition.replies.external_requests.values():
                         assert isinstance(state.call, Request) and state.failure is not None
                         return state, state.call, external_request_of(state.failure)
         raise AssertionError("no transaction asks")
@@ -73,23 +73,25 @@ def shop() -> Iterator[Shop]:
     may_answer.set()
 
 
-def without_proof(call: Request, asking: ExternalRequest, key: bytes) -> bytes:
-    return continuation(call, asking, encode("forged"))
+def without_proof(call: Request, requested: ExternalRequest, key: bytes) -> bytes:
+    return continuation(call, requested, encode("forged"))
 
 
-def with_another_key(call: Request, asking: ExternalRequest, key: bytes) -> bytes:
-    return continuation(call, asking, encode("forged"), b"guessed")
+def with_another_key(call: Request, requested: ExternalRequest, key: bytes) -> bytes:
+    return continuation(call, requested, encode("forged"), b"guessed")
 
 
-def with_the_proof_of_another_request(call: Request, asking: ExternalRequest, key: bytes) -> bytes:
-    record = msgspec.json.decode(continuation(call, asking, encode("forged"), b"-"))
-    other = msgspec.json.decode(continuation(msgspec.structs.replace(call, id="other"), asking, encode("forged"), key))
+def with_the_proof_of_another_request(call: Request, requested: ExternalRequest, key: bytes) -> bytes:
+    record = msgspec.json.decode(continuation(call, requested, encode("forged"), b"-"))
+    other = msgspec.json.decode(
+        continuation(msgspec.structs.replace(call, id="other"), requested, encode("forged"), key)
+    )
     return msgspec.json.encode(record | {"proof": other["proof"]})
 
 
-def with_the_proof_of_another_answer(call: Request, asking: ExternalRequest, key: bytes) -> bytes:
-    record = msgspec.json.decode(continuation(call, asking, encode("forged"), b"-"))
-    other = msgspec.json.decode(continuation(call, asking, encode("right"), key))
+def with_the_proof_of_another_answer(call: Request, requested: ExternalRequest, key: bytes) -> bytes:
+    record = msgspec.json.decode(continuation(call, requested, encode("forged"), b"-"))
+    other = msgspec.json.decode(continuation(call, requested, encode("right"), key))
     return msgspec.json.encode(record | {"proof": other["proof"]})
 
 
@@ -106,14 +108,14 @@ Forgery = Callable[[Request, ExternalRequest, bytes], bytes]
 @pytest.mark.parametrize("forge", FORGERIES)
 def test_a_client_cannot_answer_for_the_outside(shop: Shop, forge: Forgery, calls_first: bool) -> None:
     name = shop.client.send("shop", "k", "buy", [7], request_id="mine")
-    state, call, asking = shop.asks()
+    state, call, requested = shop.asks()
     if calls_first:
         shop.calls_out = True
         shop.turn()
         assert shop.external.made == 1
     place = partition_of(name, len(shop.nodes["a"][0].node.sequencers))
     assert state.sequencer == place
-    shop.log.append(shop.topics.requests, place, [forge(call, asking, shop.config.answer_key)])
+    shop.log.append(shop.topics.requests, place, [forge(call, requested, shop.config.answer_key)])
     shop.turn(50)
     assert name not in shop.client.answered
     shop.calls_out = True

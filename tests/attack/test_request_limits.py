@@ -78,8 +78,8 @@ def test_the_client_names_a_bad_id(stage: Stage, name: str) -> None:
     calls: list[Callable[[], object]] = [
         lambda: client.call("it", "k", "echo", [1], request_id=name),
         lambda: client.send("it", "k", "echo", [1], request_id=name),
-        lambda: client.ask(asked),
-        lambda: client.ask_all([WireRequest("good", "it", "k", "echo", [1]), asked]),
+        lambda: client.send_request(asked),
+        lambda: client.send_all([WireRequest("good", "it", "k", "echo", [1]), asked]),
     ]
     for call in calls:
         with pytest.raises(BadArguments, match=NAMED):

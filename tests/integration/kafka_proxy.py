@@ -38,7 +38,7 @@ class Frame:
     body: bytes
 
 
-Asked = dict[int, tuple[int, int, str]]
+InFlightRequests = dict[int, tuple[int, int, str]]
 """Of the requests on a connection that are not answered: key, version and client."""
 
 
@@ -213,9 +213,9 @@ class Proxy:
         except OSError:
             to_client.close()
             return
-        asked: Asked = {}
+        in_flight: InFlightRequests = {}
         await asyncio.gather(
-            self._carry("request", client, to_broker, asked), self._carry("reply", broker, to_client, asked)
+            self._carry("request", client, to_broker, in_flight), self._carry("reply", broker, to_client, in_flight)
         )
 
     async def _carry(
@@ -223,14 +223,14 @@ class Proxy:
         direction: Direction,
         source: asyncio.StreamReader,
         target: asyncio.StreamWriter,
-        asked: Asked,
+        in_flight: InFlightRequests,
     ) -> None:
         """Until the sender ends. Bytes that the receiver does not want any more are dropped."""
         try:
             while True:
                 head = await source.readexactly(4)
                 body = await source.readexactly(struct.unpack(">i", head)[0])
-                frame = _request(body, asked) if direction == "request" else _reply(body, asked)
+                frame = _request(body, in_flight) if direction == "request" else _reply(body, in_flight)
                 data, goes_on = await self._ruled(frame, head + body)
                 target.write(self._with_own_address(frame, data))
                 if not goes_on:
@@ -269,13 +269,13 @@ def _with_error(data: bytes, at: int, error: int) -> bytes:
     return data[:at] + struct.pack(">h", error) + data[at + 2 :]
 
 
-def _request(body: bytes, asked: Asked) -> Frame:
+def _request(body: bytes, in_flight: InFlightRequests) -> Frame:
     key, version, correlation, length = struct.unpack_from(">hhih", body)
     client = body[10 : 10 + max(0, length)].decode()
-    asked[correlation] = (key, version, client)
+    in_flight[correlation] = (key, version, client)
     return Frame("request", key, version, client, body)
 
 
-def _reply(body: bytes, asked: Asked) -> Frame:
-    key, version, client = asked.pop(struct.unpack_from(">i", body)[0])
+def _reply(body: bytes, in_flight: InFlightRequests) -> Frame:
+    key, version, client = in_flight.pop(struct.unpack_from(">i", body)[0])
     return Frame("reply", key, version, client, body)

@@ -1,4 +1,4 @@
-"""A world with external calls, which may be lost between asking and logging, made twice, or fail."""
+"""A world with external calls, which may be lost between requesting and logging, made twice, or fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ExternalCallsWorld(World):
     def _call_one(self, life: Life) -> bool:
         """One that this incarnation has not made, and that is not on the log."""
         for number in sorted(life.node.partitions):
-            for name, state in life.node.partitions[number].replies.asking.items():
+            for name, state in life.node.partitions[number].replies.external_requests.items():
                 assert state.failure is not None and isinstance(state.call, Request)
                 wanted = state.id, external_request_of(state.failure).step
                 if (life.called.get(name) == wanted) or wanted in self._logged(state):
@@ -39,13 +39,13 @@ class ExternalCallsWorld(World):
 
     def _call(self, life: Life, state: ReplyState, call: Request) -> None:
         assert state.failure is not None
-        asking = external_request_of(state.failure)
-        key = f"{state.id}:{asking.place}"
+        external = external_request_of(state.failure)
+        key = f"{state.id}:{external.place}"
         self.calls[key] = times = self.calls.get(key, 0) + 1
-        outcome = perform(self._answer, asking.function, f"{key} for the {times}. time", asking.arguments)
+        outcome = perform(self._answer, external.function, f"{key} for the {times}. time", external.arguments)
         if self.draw.random() < 0.1:
             outcome = Aborted("ExternalTimeout", (key,))
-        life.outbox_of(REQUESTS, state.sequencer).append(continuation(call, asking, outcome))
+        life.outbox_of(REQUESTS, state.sequencer).append(continuation(call, external, outcome))
 
     def _answer(self, key: str, *arguments: object) -> object:
         """Never twice the same."""

@@ -169,7 +169,7 @@ class Fleet(Stage):
             key, name = self.draw.choice(self.keys), f"r{self.asked}"
             self.sent[name] = key
             requests.append(WireRequest(name, "count", key, "add", [1]))
-        self.client.ask_all(requests)
+        self.client.send_all(requests)
 
     def hear(self) -> None:
         self.client.poll()
@@ -217,7 +217,7 @@ class Fleet(Stage):
             self.asked += 1
             name, said = f"r{self.asked}", sorted(self.counts.get(key, []))
             self.sent[name] = key
-            self.client.ask(WireRequest(name, "count", key, "add", [0]))
+            self.client.send_request(WireRequest(name, "count", key, "add", [0]))
             self.heal()
             found = self.counts[key].pop()
             assert said == list(range(1, len(said) + 1)), f"counter {key} was acknowledged as {said}"

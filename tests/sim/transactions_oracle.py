@@ -12,7 +12,7 @@ from tests.sim.transactions_world import World
 from transactional import Aborted, Serial
 from transactional.epochs.ledger import FIRST_EPOCH, Ledger
 from transactional.epochs.messages import Reply
-from transactional.external import ContinuedTransaction, is_asking
+from transactional.external import ContinuedTransaction, is_external_request
 from transactional.operators import StateKey, Target
 from transactional.requests.replies import Numbered, ascending
 from transactional.requests.requests import partition_of
@@ -134,7 +134,7 @@ class Check:
         epoch = self.ledger.epoch(number)
         assert epoch.outcome is not None
         for other, request, outcome in epoch.outcome.outcomes:
-            if other == tid and is_asking(outcome):
+            if other == tid and is_external_request(outcome):
                 target = Target(request.operator, request.key, request.function, request.arguments)
                 assert serial.run(target, tid, time_ms, request.continued, calls_external=False) == outcome
                 self.tally.asked += 1

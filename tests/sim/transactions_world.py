@@ -73,7 +73,7 @@ class World:
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
-    def ask(self, request: WireRequest) -> None:
+    def send(self, request: WireRequest) -> None:
         """A client sends a request."""
         self.append_request(partition_of(request.id, self.sequencers), request_record(request))
 

@@ -314,9 +314,9 @@ class Execution(Accesses):
         if self._stopping:
             self._check(call_chain)
         step = 0 if self.continued is None else len(self.continued.answers)
-        asking = ExternalRequest(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
+        request = ExternalRequest(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
         try:
-            found = find_answer(asking, self.continued, self.program.limits.max_externals)
+            found = find_answer(request, self.continued, self.program.limits.max_externals)
         except Answered as answered:
             raise restore(answered.aborted, self.program.errors) from None
         if isinstance(found, Aborted):

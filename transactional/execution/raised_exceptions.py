@@ -18,7 +18,7 @@ from transactional.epochs.decision import Decision
 from transactional.epochs.messages import Cut, Request
 from transactional.errors import Aborted, CallFailed
 from transactional.execution.site import Called, Site
-from transactional.external import ASKING
+from transactional.external import EXTERNAL_REQUEST
 
 MOST_A_SECOND = 2
 """Of one function and one type of exception, by the time of the transactions."""
@@ -30,7 +30,7 @@ _SHOWN = 200
 _NOT_RAISED = frozenset(
     [
         "Abort", "BadArguments", "BadValue", "CallNotAwaited", "ExternalChanged", "ExternalTimeout", "LimitExceeded",
-        "TimedOut", "UnknownFunction", ASKING,
+        "TimedOut", "UnknownFunction", EXTERNAL_REQUEST,
     ]
 )  # fmt: skip
 """Kinds of failures whose own text names the error and its place."""

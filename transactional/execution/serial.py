@@ -18,7 +18,14 @@ from transactional.errors import (
     describe,
     restore,
 )
-from transactional.external import Answered, ContinuedTransaction, ExternalRequest, find_answer, is_asking, perform
+from transactional.external import (
+    Answered,
+    ContinuedTransaction,
+    ExternalRequest,
+    find_answer,
+    is_external_request,
+    perform,
+)
 from transactional.operators import Operator, Program, StateKey, Target, bind
 from transactional.state.values import BadValue, decode, travelling
 
@@ -161,19 +168,19 @@ class _Transaction:
     def external(self, call_chain: CallChain, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
         self._check()
         step = 0 if self.continued is None else len(self.continued.answers)
-        asking = ExternalRequest(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
+        request = ExternalRequest(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
         try:
-            found = find_answer(asking, self.continued, self.program.limits.max_externals)
+            found = find_answer(request, self.continued, self.program.limits.max_externals)
         except Answered as answered:
             raise restore(answered.aborted, self.program.errors) from None
         if isinstance(found, bytes):
             return found
-        if not (self.calls_external and is_asking(found)):
+        if not (self.calls_external and is_external_request(found)):
             self._end(found)
-        key, program = f"serial:{self.seed}:{asking.place}", self.program
+        key, program = f"serial:{self.seed}:{request.place}", self.program
         outcome = perform(program.externals.get(function), function, key, arguments, program.errors)
         answers = [] if self.continued is None else self.continued.answers
-        self.continued = ContinuedTransaction(self.seed, self.time_ms, [*answers, asking.answer(outcome)])
+        self.continued = ContinuedTransaction(self.seed, self.time_ms, [*answers, request.answer(outcome)])
         return self.external(call_chain, path, function, arguments, timeout_ms)
 
     def _count(self, call: Call) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from transactional.epochs.messages import Kind, Replies, Reply, Request
 from transactional.errors import Aborted
-from transactional.external import external_request_of, is_asking
+from transactional.external import external_request_of, is_external_request
 from transactional.state.snapshots import PartitionState, Remembered, ReplyState
 from transactional.state.values import decode, digest, encode
 
@@ -41,7 +41,7 @@ class ReplyBook:
         self._given = self._memory.given
         self._order = self._memory.order
         self._fresh: dict[int, int] = {}  # by sequencer: what was remembered since the last snapshot
-        self.asking: dict[tuple[int, str], ReplyState] = {}
+        self.external_requests: dict[tuple[int, str], ReplyState] = {}
         """Of transactions that wait for an external call; no client gets these, and they are not forgotten."""
 
     def of_epoch(
@@ -82,22 +82,24 @@ class ReplyBook:
 
     def shown(self, replies: list[Reply]) -> list[Reply]:
         """Those that clients get."""
-        return [each for each in replies if not is_asking(each.failure)] if self.asking else replies
+        return (
+            [each for each in replies if not is_external_request(each.failure)] if self.external_requests else replies
+        )
 
     def admits(self, request: Request) -> bool:
         """Whether a continuation is the one that is waited for: not a second owner's, not a stranger's."""
-        continued, waits = request.continued, self.asking.get((request.sequencer, request.id))
+        continued, waits = request.continued, self.external_requests.get((request.sequencer, request.id))
         if continued is None or waits is None or not continued.answers:
             return continued is None
         assert waits.failure is not None
-        asking, call, last = external_request_of(waits.failure), waits.call, continued.answers[-1]
+        requested, call, last = external_request_of(waits.failure), waits.call, continued.answers[-1]
         assert isinstance(call, Request), f"request {request.id} waits for an external call, and its call was not kept"
         before = [] if call.continued is None else call.continued.answers
         outcome = last.failure if last.result is None else last.result
         return (
             outcome is not None
-            and last == asking.answer(outcome)
-            and (continued.tid, continued.time_ms, continued.answers[:-1]) == (asking.tid, asking.time_ms, before)
+            and last == requested.answer(outcome)
+            and (continued.tid, continued.time_ms, continued.answers[:-1]) == (requested.tid, requested.time_ms, before)
             and same_call(call, request)
         )
 
@@ -123,14 +125,14 @@ class ReplyBook:
     def follow(self, state: PartitionState) -> None:
         """Take over what ``changes`` gave, one after the other."""
         self._memory.follow(state)
-        self.asking = {name: each for name, each in self._given.items() if is_asking(each.failure)}
+        self.external_requests = {name: each for name, each in self._given.items() if is_external_request(each.failure)}
 
     def _again(self, request: Request, coming: Container[tuple[int, str]]) -> tuple[int, bytes | Aborted] | None:
         """The reply to what is not run; None if the reply of the first request is still to come."""
         if request.kind is Kind.REFUSE:
             return -1, Aborted(*decode(request.arguments))
         given = self._given.get((request.sequencer, request.id))
-        if given is not None and is_asking(given.failure) and same_call(given.call, request):
+        if given is not None and is_external_request(given.failure) and same_call(given.call, request):
             return None  # still to come
         if given is None:
             return None if (request.sequencer, request.id) in coming else (-1, Aborted("RequestExpired", (request.id,)))
@@ -146,10 +148,10 @@ class ReplyBook:
         self._given[sequencer, name] = ReplyState(
             sequencer, name, call, reply.offset, reply.tid, reply.result, reply.failure
         )
-        if reply.failure is not None and is_asking(reply.failure):
-            self.asking[sequencer, name] = self._given[sequencer, name]
-        elif self.asking:
-            self.asking.pop((sequencer, name), None)
+        if reply.failure is not None and is_external_request(reply.failure):
+            self.external_requests[sequencer, name] = self._given[sequencer, name]
+        elif self.external_requests:
+            self.external_requests.pop((sequencer, name), None)
         order = self._order.get(sequencer)
         if order is None:
             order = self._order[sequencer] = deque()
@@ -167,9 +169,9 @@ class ReplyBook:
             if not (order[0][0] < before or len(order) > 2 * self._id_window):
                 return
             name = order[0][1]
-            if self.asking and (waits := self.asking.get((sequencer, name))) is not None:
+            if self.external_requests and (waits := self.external_requests.get((sequencer, name))) is not None:
                 again = msgspec.structs.replace(waits, offset=max(end, waits.offset + 1))
-                self._given[sequencer, name] = self.asking[sequencer, name] = again
+                self._given[sequencer, name] = self.external_requests[sequencer, name] = again
                 order.append((again.offset, name))
                 self._fresh[sequencer] = self._fresh.get(sequencer, 0) + 1
             self._memory.forget_first(sequencer)
@@ -190,7 +192,7 @@ def records_of(epoch: int, replies: Sequence[Reply], after: tuple[int, int]) -> 
 
 def request_fingerprint(request: Request, outcome: bytes | Aborted | None = None) -> Request | bytes:
     """The kept parts of a call: long arguments are dropped, unless it has external calls and must run anew."""
-    if outcome is not None and is_asking(outcome):
+    if outcome is not None and is_external_request(outcome):
         return request
     if request.continued is not None:
         request = msgspec.structs.replace(request, continued=None)

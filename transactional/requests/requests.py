@@ -158,10 +158,10 @@ def is_proven(wire: WireRequest, answer_key: bytes) -> bool:
     return compare_digest(proof, proof_of(answer_key, wire.id, data))
 
 
-def continuation(call: Request, asking: ExternalRequest, outcome: bytes | Aborted, answer_key: bytes = b"") -> bytes:
+def continuation(call: Request, requested: ExternalRequest, outcome: bytes | Aborted, answer_key: bytes = b"") -> bytes:
     """The record that logs what came of an external call, for the request partition of ``call``."""
     before = [] if call.continued is None else call.continued.answers
-    continued = encode(ContinuedTransaction(asking.tid, asking.time_ms, [*before, asking.answer(outcome)]))
+    continued = encode(ContinuedTransaction(requested.tid, requested.time_ms, [*before, requested.answer(outcome)]))
     proof = proof_of(answer_key, call.id, continued) if answer_key else None
     arguments = decode(call.arguments)
     return request_record(

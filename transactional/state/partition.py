@@ -110,7 +110,7 @@ class StatePartition:
     def want_snapshot(self, *, whole: bool = False) -> None:
         """Make one at the next end of an epoch, or now: of what has changed since the last one, or of all."""
         self.writes = 0
-        self._wish.ask(whole=whole)
+        self._wish.request(whole=whole)
         self._maybe_snapshot()
 
     def take_snapshot(self) -> tuple[int, StateSnapshot] | None:

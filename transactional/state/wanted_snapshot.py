@@ -20,7 +20,7 @@ class SnapshotWish:
         """Whether there is one to be taken."""
         return self._made is not None
 
-    def ask(self, *, whole: bool) -> None:
+    def request(self, *, whole: bool) -> None:
         """One of what has changed since the last one, or of all."""
         if whole and self._made is not None and self._made[1].since is not None:
             self._made = None  # what it holds is in the whole one too

@@ -28,7 +28,7 @@ from deploy.bench.transactions.state_nodes import _log
 from nexmark.bench.machine import machine
 from nexmark.pictures import write_files
 from nodes.log import Log
-from nodes.transactions.bench.run import ask_and_wait
+from nodes.transactions.bench.run import send_and_wait
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import TransactionTopics, create_topics
@@ -109,10 +109,10 @@ def measured(transactions: int, options: argparse.Namespace) -> dict[str, Any]:
         try:
             wait_until_settled(log, topics, (SEQUENCERS, workload.program.partitions), count, LIMIT_S)
             shape, began_s = WorkloadShape(ACCOUNTS, 0.5), time.monotonic()
-            ask_and_wait(client, workload.load(shape))
+            send_and_wait(client, workload.load(shape))
             for first in range(0, transactions, BURST):
                 burst = workload.requests(shape, first, min(BURST, transactions - first))
-                send_each(client, burst) if options.single else ask_and_wait(client, burst)
+                send_each(client, burst) if options.single else send_and_wait(client, burst)
             ran_s = time.monotonic() - began_s
             nodes.end(signal.SIGKILL)
             return {
@@ -127,7 +127,7 @@ def measured(transactions: int, options: argparse.Namespace) -> dict[str, Any]:
 def send_each(client: TransactionClient, requests: Sequence[WireRequest]) -> None:
     """A record for each of them."""
     for request in requests:
-        client.ask(request)
+        client.send_request(request)
     waits = {request.id for request in requests}
     while waits:
         client.receive(0.5)
@@ -141,7 +141,7 @@ def restarted(
     requests = workload.requests(shape, first, backlog + 1)
     began_s = time.monotonic()
     nodes.start()
-    client.ask_all(requests)
+    client.send_all(requests)
     while not client.receive(0.5):
         assert time.monotonic() < began_s + LIMIT_S, f"no reply in {LIMIT_S:g} s"
     first_s = time.monotonic() - began_s

@@ -31,7 +31,7 @@ from deploy.bench.transactions.state_nodes import _log
 from nexmark.bench.machine import machine
 from nexmark.pictures import write_files
 from nodes.runtime.control_topic import ControlHistory
-from nodes.transactions.bench.run import ask_and_wait
+from nodes.transactions.bench.run import send_and_wait
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.control_history import control_history
 from nodes.transactions.settled import wait_until_settled
@@ -77,7 +77,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             units = (SEQUENCERS, workload.program.partitions)
             wait_until_settled(log, topics, units, options.nodes, LIMIT_S)
             shape = WorkloadShape(ACCOUNTS, 0.5)
-            ask_and_wait(client, workload.load(shape))
+            send_and_wait(client, workload.load(shape))
             pids = [process.pid for process in nodes.processes]
             run = StarvedRun(client, shape, control_history(log, topics, sum(units)), nodes)
             with starved(pids, options.share):
@@ -115,7 +115,7 @@ class StarvedRun:
             due = int((now_s - began_s) * rate) - self.sent
             if due > 0:
                 requests = workload.requests(self._shape, self.sent, due)
-                self._client.ask_all(requests)
+                self._client.send_all(requests)
                 self._sent_at |= dict.fromkeys((request.id for request in requests), now_s)
                 self.sent += due
             self._poll()

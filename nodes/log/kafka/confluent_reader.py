@@ -44,7 +44,7 @@ class Event:
         return self._error
 
 
-Asked = Mapping[str, Collection[str]]
+RequestedHeaders = Mapping[str, Collection[str]]
 """Topics, as the broker names them, whose records are wanted with parts: names of headers. It may grow."""
 Arrived = tuple[str, int, RecordRun] | Event
 
@@ -72,7 +72,9 @@ class Reader(Protocol):
 class ConfluentReader:
     """One consumer. ``without_headers``: a topic whose identities are not read."""
 
-    def __init__(self, consumer: Consumer, requested_headers: Asked, without_headers: str | None = None) -> None:
+    def __init__(
+        self, consumer: Consumer, requested_headers: RequestedHeaders, without_headers: str | None = None
+    ) -> None:
         self._consumer: Any = consumer
         self._requested_headers = requested_headers
         self._bare = without_headers

@@ -226,7 +226,7 @@ class Ownership:
         return [f.MergedRecorded(saved)]
 
     def _slot_wanted(self, wanted: m.SlotWanted) -> list[Fact]:
-        return [f.SlotAsked(wanted.partition, wanted.node, wanted.position)]
+        return [f.SlotRequested(wanted.partition, wanted.node, wanted.position)]
 
     def _end_of_input(self, end: m.EndOfInput) -> list[Fact]:
         state = self._partitions[end.partition]

@@ -114,7 +114,7 @@ class Shared:
                 concerned = [node]
             case f.PartitionClaimed(_, node, _, previous):
                 concerned = [node, previous]
-            case f.SlotAsked(partition):
+            case f.SlotRequested(partition):
                 concerned = [self.ownership.owner(partition)]
             case f.CheckpointRecorded() | f.MergedRecorded() | f.ClaimLost():
                 concerned = []
@@ -157,7 +157,7 @@ class SharedNode(Node):
             if node is not None:
                 self.heartbeats.record_heartbeat(node)
 
-    def _ask_missing(self) -> None:
+    def _request_missing(self) -> None:
         """Nothing ever is: a delta that does not fit ends the simulation."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holon.formats.formats import headers_asked_by
+from holon.formats.formats import headers_requested_by
 from holon.formats.input_run import Input
 from holon.job import Job
 from nodes.log.contract import FetchedRecords, Log
@@ -15,7 +15,7 @@ def use_parts(log: Log, job: Job[Any], topic: str | None = None) -> None:
 
     ``topic``: another one than the job's input.
     """
-    headers = headers_asked_by(job.source.format)
+    headers = headers_requested_by(job.source.format)
     if headers is not None:
         log.use_record_parts(topic or job.source.topic, headers)
 

@@ -28,7 +28,7 @@ from transactional.workloads.contract import BenchWorkload, RequestHistory, Work
 
 ANSWER_S = 120.0
 GATHER_S = 0.004
-"""At a rate, what has become due within so long is sent together, as clients of Kafka linger; see ``_ask``."""
+"""At a rate, what has become due within so long is sent together, as clients of Kafka linger; see ``_send_paced``."""
 VIOLATIONS_SHOWN = 20
 
 
@@ -75,19 +75,19 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
         requests = workload.requests(plan.shape, 0, plan.transactions)
     with _nodes(plan) as processes:
         wait_until_settled(log, topics, (plan.sequencers, program.partitions), plan.nodes, ANSWER_S)
-        loaded = ask_and_wait(client, [] if plan.loaded else workload.load(plan.shape))
+        loaded = send_and_wait(client, [] if plan.loaded else workload.load(plan.shape))
         if any(isinstance(outcome, Aborted) for outcome in loaded.outcomes.values()):
             raise RunFailed(f"{workload.name} was loaded in vain: {unexpected(workload, loaded)}; is its log new?")
         whole = _warmed(client, plan)
         warmed = len(whole.requests)
         cpu = _cpu_s(processes)
-        history = _ask(client, requests, plan.rate, processes, plan.kills)
+        history = _send_paced(client, requests, plan.rate, processes, plan.kills)
         cpu_s = _cpu_s(processes) - cpu
         _add(whole, history)
         replied = Replied(log, program)
 
         def send(requests: Sequence[WireRequest]) -> dict[str, Any]:
-            return ask_and_wait(client, requests).outcomes
+            return send_and_wait(client, requests).outcomes
 
         wrong = unexpected(workload, whole)
         wrong += [] if plan.loaded else workload.check(plan.shape, whole, send)
@@ -108,12 +108,14 @@ def _warmed(client: TransactionClient, plan: BenchPlan) -> RequestHistory:
     whole, first = RequestHistory(), plan.transactions
     if plan.rate is not None:
         count = round(plan.rate * plan.warmup_s)
-        return _ask(client, plan.workload.requests(plan.shape, first, count), plan.rate, [], ()) if count else whole
+        return (
+            _send_paced(client, plan.workload.requests(plan.shape, first, count), plan.rate, [], ()) if count else whole
+        )
     spent_s = 0.0
     while spent_s < plan.warmup_s:
         burst = plan.workload.requests(plan.shape, first, plan.transactions)
         began = time.monotonic()
-        _add(whole, ask_and_wait(client, burst))
+        _add(whole, send_and_wait(client, burst))
         spent_s += time.monotonic() - began
         first += plan.transactions
     return whole
@@ -127,12 +129,12 @@ def _add(whole: RequestHistory, part: RequestHistory) -> None:
     whole.answered |= part.answered
 
 
-def ask_and_wait(client: TransactionClient, requests: Sequence[WireRequest]) -> RequestHistory:
+def send_and_wait(client: TransactionClient, requests: Sequence[WireRequest]) -> RequestHistory:
     """All at once. Raises ``RunFailed`` if replies stay out."""
-    return _ask(client, requests, None, [], ())
+    return _send_paced(client, requests, None, [], ())
 
 
-def _ask(
+def _send_paced(
     client: TransactionClient,
     requests: Sequence[WireRequest],
     rate: float | None,
@@ -150,7 +152,7 @@ def _ask(
             history.sent.update((request.id, now) for request in requests[pending:due])
             if rate is not None:
                 history.due.update((requests[k].id, start + k / rate) for k in range(pending, due))
-            client.ask_all(requests[pending:due])
+            client.send_all(requests[pending:due])
             pending = due
         client.receive(0.001 if pending < len(requests) else 0.05)
         now = time.monotonic()

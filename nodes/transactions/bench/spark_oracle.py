@@ -44,7 +44,7 @@ _ARROW = pa.schema(
     ]
 )
 _WIRE = "struct<id: string, operator: string, key: string, function: string, args: string>"
-_ASKED = f"""
+_PLACED_REQUESTS = f"""
 SELECT sequencer, at, place, one.* FROM (
     SELECT partition AS sequencer, offset AS at, posexplode(CASE
         WHEN text LIKE '[%' THEN from_json(text, 'array<{_WIRE}>')
@@ -58,8 +58,8 @@ SELECT * FROM (SELECT *, MAX(struct(epoch, n)) OVER (PARTITION BY partition ORDE
 WHERE before IS NULL OR struct(epoch, n) > before
 """
 _DONE = """
-SELECT asked.*, result
-FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY sequencer, at, place) AS nth FROM asked) asked
+SELECT placed.*, result
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY sequencer, at, place) AS nth FROM placed) placed
     JOIN answers USING (sequencer, at, place) WHERE nth = 1 AND NOT aborted
 """
 
@@ -78,14 +78,14 @@ def judge(workload: str, program: str, log: LogAddress, state: Path) -> Judgemen
     topics = TransactionTopics(program)
     with spark_session(jars=needed_jars(log)) as spark, _settings(spark):
         read_topic(spark, log, topics.requests).createOrReplaceTempView("requests")
-        _view(spark, "asked", _ASKED)
+        _view(spark, "placed", _PLACED_REQUESTS)
         records = read_topic(spark, log, topics.replies).select("partition", "offset", "value")
         records.mapInArrow(_replies, _REPLIES).createOrReplaceTempView("replies")
         _view(spark, "answers", _ANSWERS)
         _view(spark, "done", _DONE)
         schema = "operator string, key string, value string"
         spark.read.schema(schema).json(str(state)).createOrReplaceTempView("state")
-        for name in ("asked", "answers", "done", "state"):
+        for name in ("placed", "answers", "done", "state"):
             spark.table(name).cache().createOrReplaceTempView(name)
         for name, sql in views.items():
             spark.sql(sql).cache().createOrReplaceTempView(name)

@@ -1,7 +1,7 @@
 """The conditions after a workload, in Spark's SQL: each query gives a sentence (``text``) for what does not.
 
-Views: ``asked`` (sequencer, at, place, id, operator, key, function, args), ``state`` (operator, key, value),
-``answers`` (sequencer, at, place). ``done`` is as ``asked``, of the first request of each id that committed, with
+Views: ``placed`` (sequencer, at, place, id, operator, key, function, args), ``state`` (operator, key, value),
+``answers`` (sequencer, at, place). ``done`` is as ``placed``, of the first request of each id that committed, with
 ``result``. ``args``, ``result`` and ``value`` are JSON.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 ANSWERED = """
 SELECT concat('request ', id, ' has ', coalesce(n, 0), ' replies') AS text
-FROM asked LEFT JOIN (SELECT sequencer, at, place, COUNT(*) AS n FROM answers GROUP BY ALL)
+FROM placed LEFT JOIN (SELECT sequencer, at, place, COUNT(*) AS n FROM answers GROUP BY ALL)
     USING (sequencer, at, place)
 WHERE coalesce(n, 0) <> 1
 """

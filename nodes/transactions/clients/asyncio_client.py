@@ -303,14 +303,14 @@ class AsyncTransactionClient:
         if not requests:
             return
         try:
-            client.ask_all(requests)
+            client.send_all(requests)
         except RecordTooLarge:
             for request in requests:  # of what was sent already, the same id has the same reply
                 self._send_alone(client, request)
 
     def _send_alone(self, client: TransactionClient, request: WireRequest) -> None:
         try:
-            client.ask(request)
+            client.send_request(request)
         except RecordTooLarge as error:
             client.forget(request.id)
             for reply in self._in_flight.pop(request.id).waiting:

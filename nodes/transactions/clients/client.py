@@ -111,7 +111,7 @@ class TransactionClient:
         name, since = request.id, request.since
         if since is None:
             since = self.first_since(name)
-        self.ask(request)
+        self.send_request(request)
         while name not in self._replies:
             left = end - time.monotonic()
             if left <= 0:
@@ -158,16 +158,16 @@ class TransactionClient:
     ) -> str:
         """Send without waiting; returns the request's id, under which ``take`` finds the reply."""
         name = self.new_id() if request_id is None else request_id
-        return self.ask(WireRequest(name, operator, key, function, args, since))
+        return self.send_request(WireRequest(name, operator, key, function, args, since))
 
-    def ask(self, request: WireRequest) -> str:
+    def send_request(self, request: WireRequest) -> str:
         """As ``send``."""
         record = request_record(request)
         self._waiting.add(request.id)
         self.log.send(self.topics.requests, partition_of(request.id, self._ids.sequencers), [record])
         return request.id
 
-    def ask_all(self, requests: Iterable[WireRequest]) -> None:
+    def send_all(self, requests: Iterable[WireRequest]) -> None:
         """As ``send`` of each, in few records: cheaper for all readers."""
         by_partition: dict[int, list[WireRequest]] = {}
         for request in map(sendable, requests):

@@ -72,7 +72,7 @@ class GatewayCalls:
             )
         call: dict[str, Any] = {"operator": request.operator, "key": request.key, "function": request.function}
         call |= {"args": request.args, "id": name, "since": request.since, "timeout_s": timeout_s}
-        status, answer = self._ask(msgspec.json.encode(call), timeout_s + _MORE_S)
+        status, answer = self._post(msgspec.json.encode(call), timeout_s + _MORE_S)
         if answer.aborted is not None:
             return Aborted(
                 answer.aborted, (*answer.arguments, answer.fields) if answer.fields else tuple(answer.arguments)
@@ -90,7 +90,7 @@ class GatewayCalls:
             text += " (--token-file FILE; the file of the user that has started the gateway)"
         raise RunFailed(text)
 
-    def _ask(self, body: bytes, timeout_s: float) -> tuple[int, _GatewayAnswer]:
+    def _post(self, body: bytes, timeout_s: float) -> tuple[int, _GatewayAnswer]:
         wish = urllib.request.Request(f"{self.url}/v1/call", body, self._headers)
         try:
             try:

@@ -121,7 +121,7 @@ def compared(first: EpochRun | None, second: EpochRun | None) -> Parting | None:
     if differing is None and parted is None:
         return None
     epoch = runs[0].epoch
-    requests = {tid: each for run in runs for tid, each in run.asked.items()}
+    requests = {tid: each for run in runs for tid, each in run.requests.items()}
     if parted is not None:
         call, acts = parted
         parting = Parting(epoch, f"what {call.function} does", *acts)

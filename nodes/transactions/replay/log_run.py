@@ -53,13 +53,13 @@ class Differs(msgspec.Struct):
 
 
 class EpochRun(msgspec.Struct):
-    """One epoch that was run again. ``calls``: the traces of functions; ``asked``: their requests, by TID."""
+    """One epoch that was run again. ``calls``: the traces of functions; ``requests``: their requests, by TID."""
 
     epoch: int
     replies: int
     calls: list[Traced]
     differs: Differs | None = None
-    asked: dict[int, LoggedRequest] = {}
+    requests: dict[int, LoggedRequest] = {}
 
 
 def values_of(log: Log, topic: str, partition: int) -> Iterator[tuple[int, bytes]]:
@@ -133,8 +133,8 @@ class LogReplay:
     def _named(self, run: EpochRun) -> EpochRun:
         """With the requests of those transactions that have no reply yet, if something differs."""
         if run.differs is not None:
-            missing = sorted({*run.differs.tids, *(call.tid for call in run.calls)} - {*run.asked})
-            run.asked |= {tid: request for tid in missing if (request := self.request(tid)) is not None}
+            missing = sorted({*run.differs.tids, *(call.tid for call in run.calls)} - {*run.requests})
+            run.requests |= {tid: request for tid in missing if (request := self.request(tid)) is not None}
         return run
 
     def request(self, tid: int) -> LoggedRequest | None:

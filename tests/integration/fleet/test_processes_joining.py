@@ -63,7 +63,7 @@ def leave(fleet: Fleet, *leaving: int) -> None:
     """SIGTERM, and wait: a node that leaves in order ends with 0."""
     members = [member for member in fleet.running() if member.number in leaving]
     for member in members:
-        member.asked = True
+        member.stop_requested = True
         member.process.terminate()
     assert [member.process.wait(PLENTY_S) for member in members] == [0] * len(leaving)
 

@@ -71,7 +71,7 @@ def written(
         for name, key, called in asked
     ]
     for request in requests:
-        alone.ask([request])
+        alone.send([request])
     log = open_log(f"embedded:{path}")
     create_topics(log, program, 1)
     topics = TransactionTopics(program.name)

@@ -38,7 +38,7 @@ def execute(
     done = RequestHistory(list(requests))
     for request in requests:
         done.sent[request.id] = time.monotonic()
-        client.ask(request)
+        client.send_request(request)
     end = time.monotonic() + 2 * PLENTY_S
     while len(done.answered) < len(requests):
         client.receive(0.1)

@@ -156,7 +156,7 @@ def test_a_sequencer_that_is_taken_over_reads_few_records_where_each_holds_many_
     assert len(driver.claiming.owned) == 4
     records = 8_000 // 40
     assert 0 < read[stage.topics.requests] <= records // 4, read
-    again = stage.client.ask(WireRequest(names[-1], "count", f"k{(len(names) - 1) % 50}", "add", [1]))
+    again = stage.client.send_request(WireRequest(names[-1], "count", f"k{(len(names) - 1) % 50}", "add", [1]))
     stage.turn(50)
     stage.client.poll()
     assert stage.client.take(again) == len(names) // 50

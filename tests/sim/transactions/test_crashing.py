@@ -88,7 +88,7 @@ def run(seed: int, *, again: bool) -> tuple[CrashingWorld, dict[str, WireRequest
             worst = ("pass_on", others[:1]) if again else ("start", [others])
             function, arguments = worst if draw.random() < (0.7 if again else 0.2) else ("add", [1])
             asked[name] = WireRequest(name, "it", draw.choice("ab" if again else KEYS), function, arguments)
-            world.ask(asked[name])
+            world.send(asked[name])
         if draw.random() < 0.01:
             draw.choice([world.crash, world.overlap, world.save, world.forget])()
         world.act()

@@ -41,7 +41,7 @@ def simulate(seed: int) -> tuple[Tally, ExternalCallsWorld]:
                 happens()
         world.act()
     world.heal()
-    assert not any(p.replies.asking for life in world.lives for p in life.node.partitions.values())
+    assert not any(p.replies.external_requests for life in world.lives for p in life.node.partitions.values())
     return Check(world).run(), world
 
 
@@ -49,7 +49,7 @@ def ask_new(world: ExternalCallsWorld, scripts: Scripts, asked: list[WireRequest
     """None that comes again: what is said of that depends on the window."""
     operator, key = scripts.entity()
     asked.append(WireRequest(f"r{len(asked)}", operator, key, "run", [scripts.script(operator)]))
-    world.ask(asked[-1])
+    world.send(asked[-1])
 
 
 def test_external_calls_count_once_whoever_crashes() -> None:

@@ -52,7 +52,7 @@ def test_transfers_end_alike_under_locks_and_by_rerun() -> None:
     stage = Stage(ycsb_t.program)
     stage.start("one"), stage.start("other")
     for part in (requests[:6], requests[6:]):
-        stage.client.ask_all(part)
+        stage.client.send_all(part)
         for _ in range(1_000):
             if all(each.id in stage.client.answered for each in part):
                 break

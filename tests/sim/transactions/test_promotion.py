@@ -35,7 +35,7 @@ class SlowStore(Stage):
         self.turn(200)
         for _ in range(4):  # so that there are older checkpoints of all partitions
             self.deposit(*KEYS)
-            self.client.ask_all(
+            self.client.send_all(
                 WireRequest(f"{key}-{self.now_ms}", "account", key, "deposit", [1]) for key in self.others
             )
             self.turn(150)

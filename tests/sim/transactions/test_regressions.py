@@ -49,7 +49,7 @@ def make_program() -> Program:
 
 def run(stage: Stage, requests: list[WireRequest]) -> None:
     """All at once, until all are answered."""
-    stage.client.ask_all(requests)
+    stage.client.send_all(requests)
     for _ in range(2_000):
         if all(each.id in stage.client.answered for each in requests):
             return
@@ -86,7 +86,7 @@ def test_replies_are_read_once_after_a_node_has_gone() -> None:
     stage = staged()
     run(stage, [WireRequest(f"a{i}", "it", f"k{i % 5}", "bump") for i in range(20)])
     late = [WireRequest(f"b{i}", "it", f"k{i % 5}", "bump") for i in range(20)]
-    stage.client.ask_all(late)
+    stage.client.send_all(late)
     stage.turn(2)
     del stage.nodes["one"]
     run(stage, [WireRequest("last", "it", "k0", "read")])
@@ -108,7 +108,7 @@ def test_partitions_move_while_transactions_run_and_lose_and_repeat_nothing() ->
         for turn in range(80):
             made = [WireRequest(f"{name}-{turn}-{i}", "it", f"k{(turn + i) % 5}", "bump") for i in range(3)]
             made.append(WireRequest(f"{name}-{turn}", "it", f"k{turn % 5}", "swap", [f"k{(turn + 1) % 5}"]))
-            stage.client.ask_all(made)
+            stage.client.send_all(made)
             asked += made
             stage.turn(1)
     run(stage, [WireRequest("last", "it", "k0", "read")])

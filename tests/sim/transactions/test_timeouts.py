@@ -29,7 +29,7 @@ def run(seed: int) -> tuple[World, dict[str, WireRequest]]:
             others = [draw.choice(KEYS) for _ in range(draw.randrange(1, 4))]
             function, arguments = draw.choice([("add", [1]), ("add", [1]), ("start", [others, draw.random() < 0.5])])
             asked[name] = WireRequest(name, "it", key, function, arguments)
-            world.ask(asked[name])
+            world.send(asked[name])
         if draw.random() < 0.01:
             draw.choice([world.crash, world.overlap, world.save, world.forget])()
         world.act()
@@ -76,7 +76,7 @@ def run_again(seed: int) -> tuple[World, dict[str, WireRequest]]:
             name, key = f"r{len(asked)}", draw.choice("ab")
             function, arguments = ("add", [1]) if draw.random() < 0.3 else ("pass_on", [draw.choice(KEYS)])
             asked[name] = WireRequest(name, "it", key, function, arguments)
-            world.ask(asked[name])
+            world.send(asked[name])
         if draw.random() < 0.02:
             draw.choice([world.crash, world.overlap, world.save, world.forget])()
         world.act()
@@ -132,7 +132,7 @@ def run_by_chance(seed: int) -> FragileWorld:
     while asked < 25:
         chances[:] = [draw.random() < chance for _ in range(4)]
         if draw.random() < 0.05:
-            world.ask(WireRequest(f"r{asked}", "it", draw.choice("ab"), "both", [draw.choice("cde")]))
+            world.send(WireRequest(f"r{asked}", "it", draw.choice("ab"), "both", [draw.choice("cde")]))
             asked += 1
         if draw.random() < 0.02:
             draw.choice([world.crash, world.overlap, world.save, world.forget])()
@@ -141,7 +141,7 @@ def run_by_chance(seed: int) -> FragileWorld:
     world.heal()
     chances.clear()
     for key in KEYS:
-        world.ask(WireRequest(f"end{key}", "it", key, "add", [0]))
+        world.send(WireRequest(f"end{key}", "it", key, "add", [0]))
     world.heal()
     return world
 

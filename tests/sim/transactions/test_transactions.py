@@ -92,7 +92,7 @@ def ask(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) 
             return
         case _:
             asked.append(request)
-    world.ask(request)
+    world.send(request)
 
 
 def ask_together(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) -> None:
@@ -106,7 +106,7 @@ def ask_together(world: World, draw: Random, scripts: Scripts, asked: list[WireR
         if partition_of(request.id, world.sequencers) == place:
             together += [request] * draw.choice([1, 1, 1, 2])
         else:
-            world.ask(request)
+            world.send(request)
     if together:
         world.ask_together(together)
 

@@ -33,7 +33,7 @@ def run(seed: int) -> World:
             ask(world, draw, scripts, asked)
         else:
             operator, key = scripts.entity()
-            world.ask(WireRequest(f"r{number}", operator, key, "run", [scripts.script(operator)]))
+            world.send(WireRequest(f"r{number}", operator, key, "run", [scripts.script(operator)]))
         for _ in range(draw.randrange(60)):
             world.act()
         if draw.random() < 0.04:
@@ -75,7 +75,7 @@ def test_an_owner_that_is_behind_the_checkpoints_of_another_still_ends_its_epoch
     world.take(behind, 0)
     scripts = Scripts(Random(1), 3)
     for number in range(12):
-        world.ask(WireRequest(f"r{number}", *scripts.entity(), "run", [[]]))
+        world.send(WireRequest(f"r{number}", *scripts.entity(), "run", [[]]))
         for _ in range(5):
             for life in world.lives:
                 world.whole_turn(life, reads_calls=life is ahead)

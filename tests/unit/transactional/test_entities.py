@@ -101,7 +101,7 @@ def test_entities_of_two_nodes_call_each_other_as_one_plain_loop_would() -> None
     asked = [WireRequest(f"a{n}", "cart", f"c{n % 7}", "add", [f"item{n % 4}", 1]) for n in range(40)]
     asked += [WireRequest(f"b{n}", "cart", f"c{n % 7}", "add_all", [[f"item{k}" for k in range(4)]]) for n in range(20)]
     asked += [WireRequest(f"m{n}", "cart", f"c{n % 7}", "merge", [f"c{(n + 3) % 7}"]) for n in range(20)]
-    stage.client.ask_all(asked)
+    stage.client.send_all(asked)
     for _ in range(2_000):
         if all(each.id in stage.client.answered for each in asked):
             break

@@ -53,7 +53,7 @@ def test_short_calls_travel_in_cuts_and_marks_and_long_ones_beside_them() -> Non
     program = relay()
     for text, inline in (("short", True), ("long" * 10_000, False)):
         alone = Alone(program)
-        alone.ask([hand(0, text, program)])
+        alone.send([hand(0, text, program)])
         messages = [each for value in alone.epochs for each in epoch_messages(value)]
         senders = [each for each in messages if isinstance(each, Cut | RoundBarrier) and each.sends]
         assert len(senders) == 2 and len(alone.replies) == 1
@@ -80,7 +80,7 @@ class Pair:
             kind = {AppendEpochs: self.epochs, AppendCommit: self.commits, AppendReply: self.replies}[type(append)]
             kind.append(append.value)
 
-    def ask(self, request: bytes) -> None:
+    def send(self, request: bytes) -> None:
         start = self.nodes[0].sequencers[0].position
         self.deliver(0, e.RequestsRead(0, [start], [request], start + 1))
 
@@ -98,10 +98,10 @@ class Pair:
 def test_the_next_epoch_is_cut_beside_the_last_marks_of_the_one_in_work() -> None:
     program = relay()
     pair = Pair(program)
-    pair.ask(hand(0, "", program))  # from here on two rounds are expected
+    pair.send(hand(0, "", program))  # from here on two rounds are expected
     pair.settle()
     for asked in range(1, 20):  # one comes with each step
-        pair.ask(hand(asked, "", program))
+        pair.send(hand(asked, "", program))
         pair.read(0)
         pair.read(1)
     pair.settle()
@@ -122,7 +122,7 @@ def test_the_next_epoch_is_cut_beside_the_last_marks_of_the_one_in_work() -> Non
 def test_a_node_does_not_wait_for_its_own_records_to_come_back() -> None:
     program = relay()
     pair = Pair(program)
-    pair.ask(hand(0, "", program))
+    pair.send(hand(0, "", program))
     pair.read(1)  # the second node has read the cut, and says what it has to say in round 1
     pair.read(0)  # so the first one ends round 2 as well
     pair.read(1)
@@ -164,7 +164,7 @@ def test_another_record_of_the_name_of_ones_own_is_no_deterministic_function() -
 def test_what_a_node_says_at_once_is_one_record() -> None:
     program = relay()
     pair = Pair(program)
-    pair.ask(hand(0, "", program))
+    pair.send(hand(0, "", program))
     pair.settle()
     several = [messages for value in pair.epochs if len(messages := epoch_messages(value)) > 1]
     assert several and all(isinstance(each, RoundBarrier) for messages in several for each in messages)

@@ -147,7 +147,7 @@ class Alone:
                 case AppendCommit(partition, value):
                     self.commits[partition].append(value)
 
-    def ask(self, values: list[bytes]) -> None:
+    def send(self, values: list[bytes]) -> None:
         start = self.node.sequencers[0].position
         offsets = list(range(start, start + len(values)))
         self.deliver(e.RequestsRead(0, offsets, values, start + len(values)))
@@ -166,7 +166,7 @@ class Alone:
 
 def test_nothing_is_written_while_nothing_is_asked() -> None:
     alone = Alone(counters())
-    alone.ask([asked("a")])
+    alone.send([asked("a")])
     written = len(alone.epochs)
     for _ in range(10):
         alone.deliver(e.Ticked())
@@ -176,7 +176,7 @@ def test_nothing_is_written_while_nothing_is_asked() -> None:
 
 def test_a_new_owner_of_everything_writes_nothing_again_but_replies() -> None:
     alone = Alone(counters())
-    alone.ask([asked(f"r{number}") for number in range(20)])
+    alone.send([asked(f"r{number}") for number in range(20)])
     other = Alone(counters())
     other.epochs, other.calls, other.replies = list(alone.epochs), {p: list(v) for p, v in alone.calls.items()}, []
     while other.settle():
@@ -198,7 +198,7 @@ def test_a_new_owner_keeps_what_was_logged_and_runs_nothing_of_it_again() -> Non
     program = Program("steps", [steps])
     alone = Alone(program)
     for number in range(5):  # epochs without conflicts: those are settled by running them again everywhere
-        alone.ask([request_record(WireRequest(f"{number}-{key}", "steps", key, "step")) for key in "abcd"])
+        alone.send([request_record(WireRequest(f"{number}-{key}", "steps", key, "step")) for key in "abcd"])
     before = next(ran)
     last = {p: values[-1:] for p, values in alone.commits.items()}
     junk = {p: [b"junk", *values[:-1], values[0]] for p, values in alone.commits.items()}
@@ -230,7 +230,7 @@ def test_a_function_that_is_not_deterministic_is_found_by_its_new_owner() -> Non
     program = Program("dice", [dice])
     away = next(key for key in map(str, count()) if program.place("dice", key) != program.place("dice", "other one"))
     alone = Alone(program)
-    alone.ask([request_record(WireRequest("r", "dice", away, "roll"))])
+    alone.send([request_record(WireRequest("r", "dice", away, "roll"))])
     other = Alone(program)
     other.epochs, other.calls = list(alone.epochs), alone.calls
     with pytest.raises(Nondeterministic, match=r"epoch 1, round 1: .* roll, request 'r'.* offset 0\).* sends"):

@@ -162,7 +162,7 @@ def test_what_a_conflict_has_run_again_is_told_once_as_it_ended(stage: Stage) ->
     other = far(stage, "a")
     pairs = [("a", other), (other, "a")] * 5
     asked = [WireRequest(f"r{n}", "box", key, "ask", [to, n % 3]) for n, (key, to) in enumerate(pairs)]
-    stage.client.ask_all(asked)
+    stage.client.send_all(asked)
     replies: dict[str, object] = {}
     while len(replies) < len(asked):
         stage.turn()

@@ -25,7 +25,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.client_config import FETCH_WAIT_MS
-from nodes.log.kafka.confluent_reader import AT_END, Address, Arrived, Asked, ConfluentReader, Event, Where
+from nodes.log.kafka.confluent_reader import AT_END, Address, Arrived, ConfluentReader, Event, RequestedHeaders, Where
 from nodes.log.kafka.direct.connection import FETCH, EpochEnd, Leader, Lost
 from nodes.log.kafka.direct.fetch_requests import VERSION, Fetcher, FetchPosition, Passed, Refused
 from nodes.log.kafka.direct.leaders import Finder, Found, Wanted, addresses
@@ -85,7 +85,7 @@ class DirectReader:
         library: ConfluentReader,
         loops: Compiled,
         config: Mapping[str, Any],
-        requested_headers: Asked,
+        requested_headers: RequestedHeaders,
         without_headers: str | None,
     ) -> None:
         self._library = library

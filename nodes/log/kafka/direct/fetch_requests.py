@@ -21,7 +21,7 @@ from nodes.log.buffer_pool import Buffer, BufferPool
 from nodes.log.codecs.crc32c_tables import tables
 from nodes.log.kafka.append import HEADER
 from nodes.log.kafka.columns import RecordRun
-from nodes.log.kafka.confluent_reader import Asked, Where
+from nodes.log.kafka.confluent_reader import RequestedHeaders, Where
 from nodes.log.kafka.direct import read_batches_table as table
 from nodes.log.kafka.direct.connection import (
     FETCH,
@@ -129,7 +129,9 @@ class Fetcher:
     ``requested_headers``: topics whose records are wanted with parts; ``bare``: one whose identities nobody reads.
     """
 
-    def __init__(self, wire: Wire, loops: Compiled, requested_headers: Asked, bare: str | None, wait_ms: int) -> None:
+    def __init__(
+        self, wire: Wire, loops: Compiled, requested_headers: RequestedHeaders, bare: str | None, wait_ms: int
+    ) -> None:
         self.wire = wire
         self.places: dict[Where, FetchPosition] = {}
         self._loops = loops

@@ -7,7 +7,7 @@ import sys
 import msgspec
 import pytest
 
-from nodes.runtime.child_node import JobNode, ProgramNode, asked_node, child_command
+from nodes.runtime.child_node import JobNode, ProgramNode, child_command, parse_child_node
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from nodes.runtime.child_node import JobNode, ProgramNode, asked_node, child_com
 def test_child_reads_what_its_parent_asked_for(asked: JobNode | ProgramNode) -> None:
     interpreter, *_, argument = child_command(asked)
     assert interpreter == sys.executable
-    assert asked_node(argument) == asked
+    assert parse_child_node(argument) == asked
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_child_reads_what_its_parent_asked_for(asked: JobNode | ProgramNode) -> 
 )
 def test_other_arguments_are_refused(argument: str) -> None:
     with pytest.raises(msgspec.DecodeError):
-        asked_node(argument)
+        parse_child_node(argument)

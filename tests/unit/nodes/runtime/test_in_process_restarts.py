@@ -104,7 +104,7 @@ def test_a_signal_before_there_is_a_node_is_kept_for_it() -> None:
     stops, lives = StopSignals(), Runs()
     stops.listen()
     signal.raise_signal(signal.SIGINT)
-    assert stops.asked and stops.interrupted
+    assert stops.stop_requested and stops.interrupted
     stops.concern(lives)
     assert lives.asked == 1
 

@@ -120,7 +120,7 @@ def test_messages_of_what_is_run_again_and_of_its_reruns_are_counted() -> None:
     stage.turn(100)
     shape = WorkloadShape(6, 0.5)
     for requests in (cycle.workload.load(shape), cycle.workload.requests(shape, 0, 30)):
-        stage.client.ask_all(requests)
+        stage.client.send_all(requests)
         while not all(each.id in stage.client.answered for each in requests):
             assert stage.client.receive(0.1) >= 0 and stage.now_ms < 100_000
     stage.turn(50)

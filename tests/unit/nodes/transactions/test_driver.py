@@ -77,9 +77,9 @@ def test_requests_that_are_asked_together_travel_in_few_records() -> None:
     stage.start("one")
     requests = [WireRequest(f"r{number}", "account", f"a{number % 3}", "deposit", [1]) for number in range(30)]
     requests.append(WireRequest("large", "account", "b", "deposit", ["x" * (1 << 18)]))
-    stage.client.ask_all(requests[:30])
+    stage.client.send_all(requests[:30])
     assert sum(stage.log.end_offset(stage.topics.requests, s) for s in range(SEQUENCERS)) == SEQUENCERS
-    stage.client.ask_all(requests[29:])  # one of them again, and beside what is too large to share a record
+    stage.client.send_all(requests[29:])  # one of them again, and beside what is too large to share a record
     found: dict[str, Any] = {}
     while len(found) < len(requests):
         stage.client.receive(1.0)
@@ -103,7 +103,7 @@ def test_what_comes_back_of_a_node_runs_nothing_and_all_else_does(monkeypatch: p
     for node in nodes:
         step = node.node.step
         monkeypatch.setattr(node.node, "step", lambda event, now, step=step: steps.append(1) or step(event, now))
-    stage.client.ask_all(
+    stage.client.send_all(
         [WireRequest(f"r{k}", "account", f"a{k % 5}", "transfer", [f"a{(k + 1) % 5}", 0]) for k in range(20)]
     )
     came_back = stood_still = 0

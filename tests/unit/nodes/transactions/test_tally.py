@@ -10,7 +10,7 @@ from transactional.epochs.ledger import Decision, Epoch
 from transactional.epochs.messages import Kind, Request
 from transactional.errors import Aborted
 from transactional.execution.rerun import Postponed, Rerun
-from transactional.external import ASKING
+from transactional.external import EXTERNAL_REQUEST
 from transactional.tally import MOST_REASONS, OTHER_REASONS, TransactionTally
 
 REQUEST = Request(Kind.RUN, "id", "account", "alice", "deposit", b"", 0, 0, 0)
@@ -31,8 +31,8 @@ def test_only_the_partition_of_a_root_counts_it() -> None:
 
 def test_asking_the_outside_is_no_failure() -> None:
     tally = TransactionTally()
-    assert tally.epoch(over(), [Aborted(ASKING), Aborted("Refused"), b"", Aborted("Refused")], roots=[]) == 1
-    assert tally.asking == 1 and tally.aborted == {"Refused": 2}
+    assert tally.epoch(over(), [Aborted(EXTERNAL_REQUEST), Aborted("Refused"), b"", Aborted("Refused")], roots=[]) == 1
+    assert tally.external_requests == 1 and tally.aborted == {"Refused": 2}
 
 
 def test_a_flood_of_reasons_is_one_reason() -> None:

@@ -134,7 +134,7 @@ def test_a_record_that_is_read_twice_or_late_or_from_a_node_that_is_gone_counts_
         before = state.digest()
         state.apply(message)
         after = state.digest()
-        assert [fact for fact in state.apply(message) if not isinstance(fact, f.ClaimLost | f.SlotAsked)] == []
+        assert [fact for fact in state.apply(message) if not isinstance(fact, f.ClaimLost | f.SlotRequested)] == []
         assert state.digest() == after
         if after != before:
             counted.append(message)

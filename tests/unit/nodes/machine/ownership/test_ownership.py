@@ -253,7 +253,7 @@ def test_the_first_end_of_a_partition_wins() -> None:
 def test_a_wanted_slot_is_a_fact_that_leaves_no_state() -> None:
     state = folded()
     before = state.digest()
-    assert state.apply(m.SlotWanted(0, "b", 2, 17, 1)) == [f.SlotAsked(2, "b", (17, 1))]
+    assert state.apply(m.SlotWanted(0, "b", 2, 17, 1)) == [f.SlotRequested(2, "b", (17, 1))]
     assert state.digest() == before
 
 

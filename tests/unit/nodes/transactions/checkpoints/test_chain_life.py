@@ -155,14 +155,14 @@ class Walk:
         life, draw = self.life, self.draw
         self.epoch += draw.randrange(2)
         if draw.random() < 0.1:
-            self.wish.ask(whole=draw.random() < 0.5)  # nobody should
+            self.wish.request(whole=draw.random() < 0.5)  # nobody should
         if draw.random() < 0.02:
             self.life = life = ChainLifecycle(is_sound=False)  # it was a standby for a while
             self.saving.clear()
         if life.is_idle:
             effect = life.happens(draw.choice([CheckpointEvent.DUE, CheckpointEvent.LOOKED, CheckpointEvent.DAMAGED]))
             if effect in (Effect.REQUEST, Effect.REQUEST_WHOLE):
-                self.wish.ask(whole=effect is Effect.REQUEST_WHOLE)
+                self.wish.request(whole=effect is Effect.REQUEST_WHOLE)
         if draw.random() < 0.5:
             self.wish.make(self.epoch, lambda since: Since(since))  # type: ignore[arg-type, return-value]
         if life.is_wanted and (taken := self.wish.take(self.epoch)) is not None:

@@ -248,7 +248,7 @@ def test_the_client_refuses_arguments_that_cannot_travel_at_once(stage: Stage, n
     with pytest.raises(BadArguments, match=why):
         stage.client.call("it", "a", "echo", value)
     with pytest.raises(BadArguments, match=why):
-        stage.client.ask_all([WireRequest("x", "it", "a", "echo", value)])
+        stage.client.send_all([WireRequest("x", "it", "a", "echo", value)])
     with pytest.raises(BadArguments, match=why):
         Serial(PROGRAM).call("it", "a", "echo", value)
     assert [stage.log.end_offset(stage.topics.requests, p) for p in range(2)] == before, "nothing was asked"
