@@ -28,14 +28,14 @@ class ControlReader:
         self.where = TopicPartition(topic, 0)
         self.position = position
         self._log = log
-        self._looked_ms: int | None = None
+        self._last_read_ms: int | None = None
 
     def read(self, now_ms: int, needs_end: Callable[[], bool], *, wanted: bool) -> ControlRecords | None:
         """The next records, perhaps none; None: no read is due, and no records have arrived.
 
         ``needs_end``: whether the node has to know that nothing more is there; ``wanted``: read in any case.
         """
-        due = self._looked_ms is None or not 0 <= now_ms - self._looked_ms < INTERVAL_MS
+        due = self._last_read_ms is None or not 0 <= now_ms - self._last_read_ms < INTERVAL_MS
         if not due and not wanted:
             return None
         to_end = due and needs_end()
@@ -46,9 +46,9 @@ class ControlReader:
         self.position = chunk.next_offset
         at_end = len(chunk.values) < BATCH
         if at_end:
-            self._looked_ms = now_ms
+            self._last_read_ms = now_ms
         return ControlRecords(chunk.values, at_end, to_end, chunk.next_offset)
 
-    def look_again(self) -> None:
+    def reread_end(self) -> None:
         """The node needs the end since the last records: the next read is due, and queries it."""
-        self._looked_ms = None
+        self._last_read_ms = None

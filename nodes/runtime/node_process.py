@@ -42,7 +42,7 @@ class NodeShell:
         function_timeout_ms: int,
         hung: Callable[[FunctionCall, str], None] | None = None,
         parent: int | None = None,
-        look: Callable[[], bool] | None = None,
+        check: Callable[[], bool] | None = None,
     ) -> Watchdog:
         """The watchdog of the loop: arguments as in ``WatchdogOptions``, the other figures by the settings."""
         return Watchdog(
@@ -56,7 +56,7 @@ class NodeShell:
                 hung,
                 self.stop.set,
                 parent,
-                look=look,
+                check=check,
                 lock=LockWatch(2 * node.function_timeout_ms),
             )
         )

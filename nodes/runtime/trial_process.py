@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 0.01
+POLL_INTERVAL_S = 0.01
 WATCH_S = 0.05
 OVER = b"over"
 """The child's last word; a function may choose any exit code."""
@@ -83,11 +83,11 @@ def tried_apart(
     step: Callable[[Note], object],
     limits: TrialLimits,
     alive: Callable[[], None],
-    look: Callable[[], object] | None = None,
+    check: Callable[[], object] | None = None,
 ) -> Ended | None:
     """Make the step in a child; None: it came through, or the child could not be made.
 
-    ``alive`` is called again and again while this process waits; ``look``, in the child, from a thread beside the step.
+    ``alive`` is called again and again while this process waits; ``check`` in the child, from a thread beside the step.
     """
     note = Note()
     reading, writing = os.pipe()
@@ -102,7 +102,7 @@ def tried_apart(
     if pid == 0:
         os.close(reading)
         os.close(begin)
-        _child(partial(step, note), held, writing, limits, look)
+        _child(partial(step, note), held, writing, limits, check)
     os.close(writing)
     os.close(held)
     try:
@@ -117,7 +117,7 @@ def tried_apart(
 
 
 def _child(
-    step: Callable[[], object], held: int, writing: int, limits: TrialLimits, look: Callable[[], object] | None
+    step: Callable[[], object], held: int, writing: int, limits: TrialLimits, check: Callable[[], object] | None
 ) -> None:  # pragma: no cover  (a process of its own)
     """Never returns; begins when the other end of ``held`` is closed."""
     try:
@@ -128,7 +128,7 @@ def _child(
         lock = LockWatch(limits.cpu_ms)
         lock.begin()
         lock.wind()
-        threading.Thread(target=_watch, args=(lock, look, os.getppid()), daemon=True).start()
+        threading.Thread(target=_watch, args=(lock, check, os.getppid()), daemon=True).start()
         try:
             step()
         finally:  # what it raises, it raises in the parent too
@@ -137,11 +137,13 @@ def _child(
         os._exit(0)
 
 
-def _watch(lock: LockWatch, look: Callable[[], object] | None, parent: int) -> None:  # pragma: no cover  (in the child)
+def _watch(
+    lock: LockWatch, check: Callable[[], object] | None, parent: int
+) -> None:  # pragma: no cover  (in the child)
     while True:
         lock.wind()
-        if look is not None:
-            look()
+        if check is not None:
+            check()
         if os.getppid() != parent:
             os._exit(1)
         time.sleep(WATCH_S)
@@ -154,7 +156,7 @@ def _wait(pid: int, reading: int, note: Note, limits: TrialLimits, alive: Callab
     while True:
         # The pipe is read after it is known that the child has ended: its last word is there then, if it gave one.
         ended, status = os.waitpid(pid, os.WNOHANG)
-        if select.select(watched, [], [], 0 if ended else LOOK_S)[0]:
+        if select.select(watched, [], [], 0 if ended else POLL_INTERVAL_S)[0]:
             if os.read(reading, len(OVER)) == OVER:
                 if not ended:
                     os.waitpid(pid, 0)
@@ -165,7 +167,7 @@ def _wait(pid: int, reading: int, note: Note, limits: TrialLimits, alive: Callab
         alive()
         now_s, now_queued_s = time.monotonic(), queued_s(pid)
         # A pause of the machine counts as a short step.
-        spent_s += max(0.0, min(now_s - before_s, 10 * LOOK_S) - (now_queued_s - queued_before_s))
+        spent_s += max(0.0, min(now_s - before_s, 10 * POLL_INTERVAL_S) - (now_queued_s - queued_before_s))
         before_s, queued_before_s = now_s, now_queued_s
         if note.count != count:
             count, spent_s = note.count, 0.0

@@ -45,7 +45,7 @@ class WatchdogOptions:
     place and the stack's text when a call of the job's code has made no progress for ``function_timeout_ms``, again and
     again until it does. ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited
     for ``deaf_after_ms`` for one answer of the log (``REQUESTS``) sends no heartbeat until the answer. It does not
-    receive the writes of others either, so no other node is to believe that it works. ``look`` is called at each
+    receive the writes of others either, so no other node is to believe that it works. ``check`` is called at each
     interval; True: what runs may. ``lock`` is wound at each interval.
     """
 
@@ -58,7 +58,7 @@ class WatchdogOptions:
     hung: Callable[[FunctionCall, str], None] | None
     leave: Callable[[], None]
     parent: int | None = None
-    look: Callable[[], bool] | None = None
+    check: Callable[[], bool] | None = None
     lock: LockWatch | None = None
 
 
@@ -108,7 +108,7 @@ class Watchdog:
             if self.watched.lock is not None:
                 self.watched.lock.wind()
             self._check_parent()
-            may_run = self.watched.look is not None and self.watched.look()
+            may_run = self.watched.check is not None and self.watched.check()
             if self._turns != turns:
                 turns, place, stuck_ms = self._turns, None, 0.0
                 self.slow_but_moving = False

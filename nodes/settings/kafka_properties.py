@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from nodes.errors import SettingsError, nearest
-from nodes.settings.sources import KAFKA, GivenSources, looks_secret, resolve_reference
+from nodes.settings.sources import KAFKA, GivenSources, may_be_secret, resolve_reference
 from nodes.settings.value_types import Secret
 
 PASSED_THROUGH = frozenset(
@@ -69,7 +69,7 @@ def kafka_property(given: GivenSources, environ: Mapping[str, str]) -> str | Sec
             "(security.protocol, sasl.*, ssl.*), of the network (socket.*, client.id, ...) and compression.* pass "
             "through; the others are set by Holon itself"
         )
-    secret = looks_secret(name)
+    secret = may_be_secret(name)
     value = resolve_reference(given, environ) if secret else given.value
     if isinstance(value, bool):
         value = "true" if value else "false"

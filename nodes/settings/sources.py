@@ -26,7 +26,7 @@ _SECRET = re.compile(
 _PUBLIC_ENDINGS = (".location", ".file", ".id")
 
 
-def looks_secret(name: str) -> bool:
+def may_be_secret(name: str) -> bool:
     """Whether a setting of this name is never shown: a password, passphrase, token, key or secret, known or not."""
     name = name.lower().replace("_", ".").replace("-", ".")
     return _SECRET.search(name) is not None and not name.endswith(_PUBLIC_ENDINGS)
@@ -47,7 +47,7 @@ def from_definitions(definitions: Iterable[str]) -> Iterator[GivenSources]:
     for text in definitions:
         key, equals, value = text.partition("=")
         if not equals or "." not in key.strip():
-            shown = "..." if looks_secret(text) else text
+            shown = "..." if may_be_secret(text) else text
             raise SettingsError(f"-D {shown!r}: write -D section.key=value, such as -D log.path=/var/lib/holon")
         yield GivenSources(key.strip(), value.strip(), f"-D {key.strip()}", typed=False)
 

@@ -138,7 +138,7 @@ class Driver:
         moved |= self._turn_input(ready) or self.hurry
         if ready is None:
             self._query_ends()
-        if figures := self._notices.look(now):
+        if figures := self._notices.poll(now):
             self.report_figures(figures)
         if not self._stepped:
             self.dispatch(e.Ticked())
@@ -193,7 +193,7 @@ class Driver:
         self._events.append(e.ControlRead(read.values, read.at_end, read.end_queried, read.next_offset))
         self._flush_events()
         if read.at_end and not read.end_queried and self.node.needs_end():
-            self.control.look_again()  # so the next turn requests it
+            self.control.reread_end()  # so the next turn requests it
             self.hurry = True
         return bool(read.values)
 

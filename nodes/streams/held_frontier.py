@@ -50,14 +50,14 @@ class HeldFrontier(msgspec.Struct, frozen=True):
 
 
 class FrontierWatch:
-    """One node's view of it: for how long the first window that waits has waited. Poll it with ``look``."""
+    """One node's view of it: for how long the first window that waits has waited. Call ``poll`` at intervals."""
 
     def __init__(self, work: Workload) -> None:
         self._work = work
         self._waits: tuple[int, int] | None = None  # the end of the window, since when
         self.held_ms = 0
 
-    def look(self, now_ms: int) -> int | None:
+    def poll(self, now_ms: int) -> int | None:
         """The watermark that completes the window, once it has waited for long; None if nothing is held."""
         replica = self._work.replica
         end_ms = self._first_waiting(replica)
@@ -86,7 +86,7 @@ class FrontierWatch:
                 yield from (window.end_ms for window in windows if window.end_ms > after_ms)
 
     def held(self, through_ms: int) -> HeldFrontier:
-        """For people; ``through_ms`` is what ``look`` gave."""
+        """For people; ``through_ms`` is what ``poll`` gave."""
         marks = {p: slot.record.watermark_ms for p, slot in enumerate(self._work.replica.slots)}
         offsets = {p: slot.record.position[0] for p, slot in enumerate(self._work.replica.slots)}
         found = [held_partition(p, marks[p], offsets[p], None) for p in sorted(marks) if marks[p] < through_ms]

@@ -13,7 +13,7 @@ AGAIN_MS = 60_000
 
 
 class Notices:
-    """Call ``look`` once a turn; ``report`` gets a line for each thing that is new."""
+    """Call ``poll`` once a turn; ``report`` gets a line for each thing that is new."""
 
     def __init__(self, node: Node, report: Callable[[str], None]) -> None:
         self._node = node
@@ -25,7 +25,7 @@ class Notices:
         self._reported_ms: int | None = None
         self._is_held = False
 
-    def look(self, now_ms: int) -> dict[str, float]:
+    def poll(self, now_ms: int) -> dict[str, float]:
         """Figures for the heartbeats that have changed; ``now_ms`` is the node's clock."""
         self._check_uncheckpointed()
         if self._node.work.unusual_time and not self._warned_of_times:
@@ -38,7 +38,7 @@ class Notices:
 
     def _check_frontier(self, now_ms: int) -> dict[str, float]:
         """All nodes report it in their heartbeats; only the owner of the partition logs it, so it is logged once."""
-        node, through_ms = self._node, self._frontier.look(now_ms)
+        node, through_ms = self._node, self._frontier.poll(now_ms)
         if through_ms is None:
             self._reported_ms = None
             was_held, self._is_held = self._is_held, False

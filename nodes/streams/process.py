@@ -41,7 +41,7 @@ from nodes.streams.driver import Driver
 from nodes.streams.io.inputs import use_parts
 from nodes.streams.io.joining import FellBehind
 from nodes.streams.jobs import heartbeat_topic, open_history, with_policy
-from nodes.streams.topic_watch import LOOK_S, TopicWatch
+from nodes.streams.topic_watch import POLL_INTERVAL_S, TopicWatch
 from nodes.streams.upstream import UpstreamWatch
 from wcrdt.lattices.keyed.int_index import install_secret
 
@@ -158,12 +158,12 @@ class NodeProcess(NodeShell):
     def _counted_jobs(self) -> set[str]:
         return {job for runner in self.node.work.running() for job in runner.task.records.duplicates.jobs()}
 
-    def _look_upstream(self) -> None:
-        if self.run.upstream and not 0 <= monotonic_ms() - self._upstream_at_ms < 1000 * LOOK_S:
+    def _check_upstream(self) -> None:
+        if self.run.upstream and not 0 <= monotonic_ms() - self._upstream_at_ms < 1000 * POLL_INTERVAL_S:
             self._upstream_at_ms = monotonic_ms()
             there = self._topics.topics()
             if there is not None:
-                self._upstream.look(there)
+                self._upstream.poll(there)
 
     def _heartbeat(self) -> bytes:
         """While the loop is inside of a long step: what can be read of it from another thread."""
@@ -213,7 +213,7 @@ class NodeProcess(NodeShell):
             return None
         moved = self.driver.turn(ready or None)
         self._turns_loading = self._turns_loading + 1 if not moved and self.driver.loading else 0
-        self._look_upstream()
+        self._check_upstream()
         if self.driver.hurry or self.node.left is not None:
             return None
         wait_s = LOADING_WAIT_S if 0 < self._turns_loading < LOADING_WAITS else IDLE_WAIT_S

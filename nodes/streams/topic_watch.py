@@ -11,7 +11,7 @@ from nodes.streams.jobs import changed_topic, topics_of
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 2.0
+POLL_INTERVAL_S = 2.0
 
 
 class TopicWatch:
@@ -20,13 +20,13 @@ class TopicWatch:
     A change counts when it is seen twice: the first answer may be that of a broker which has only just started.
     """
 
-    def __init__(self, log: Log, run: JobRun, look_s: float = LOOK_S) -> None:
+    def __init__(self, log: Log, run: JobRun, poll_interval_s: float = POLL_INTERVAL_S) -> None:
         self.problem: str | None = None
         self.there: dict[str, int] | None = None
         """The topics, as last seen; None: not yet."""
         self._log = log
         self._run = run
-        self._look_s = look_s
+        self._poll_interval_s = poll_interval_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="holon-topics", daemon=True)
 
@@ -46,7 +46,7 @@ class TopicWatch:
 
     def _watch(self) -> None:
         wanted, before = topics_of(self._run), None
-        while self.problem is None and not self._over.wait(self._look_s):
+        while self.problem is None and not self._over.wait(self._poll_interval_s):
             try:
                 self.there = self._log.topics()
                 found = changed_topic(self._run, wanted, self.there)

@@ -85,7 +85,7 @@ class UpstreamWatch:
         self._seen: dict[str, int] = {}
         self._warned: dict[str, int] = {}
 
-    def look(self, topics: Iterable[str]) -> None:
+    def poll(self, topics: Iterable[str]) -> None:
         """``topics``: those on the log now. Only where their names show something new, control topics are read."""
         upstream = self._run.upstream or {}
         named = {job: n for job, n in _named_incarnations(topics).items() if n > upstream.get(job, n)}

@@ -205,7 +205,7 @@ class TransactionDriver:
         if loaded.state is None:
             self.checkpoints.distrust()
         self.units.begin(loaded.state)
-        self.control.look_again()  # now it may join, and take its units
+        self.control.reread_end()  # now it may join, and take its units
         return True
 
     def _begin_again(self, error: OffsetOutOfRange) -> None:
@@ -250,7 +250,7 @@ class TransactionDriver:
             return bool(read.values)
         known = read.at_end and (read.end_queried or not self.claiming.needs_end(now_ms))
         if read.at_end and not known:
-            self.control.look_again()
+            self.control.reread_end()
         written = self.claiming.control(list(read.values), known, now_ms, self.units.abreast())
         if written:
             self.log.send(*self.control.where, written)

@@ -13,7 +13,7 @@ from nodes.fleet.supervisor import Supervisor
 from nodes.python_process import child_environment
 from nodes.runtime.child_node import ProgramNode, child_command
 
-LOOK_S = 0.05
+POLL_INTERVAL_S = 0.05
 
 
 class TransactionFleet:
@@ -93,7 +93,7 @@ def stay(
                 fleet.request_stop()  # one that was started just now
             if supervisor.exhausted:
                 break
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
     finally:
         for signum, handler in before:
             signal.signal(signum, handler)

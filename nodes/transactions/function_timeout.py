@@ -19,7 +19,7 @@ SIGNAL = signal.SIGUSR2
 
 
 class FunctionWatch:
-    """``begin`` in the main thread, which runs the functions; then ``look`` from another one, again and again.
+    """``begin`` in the main thread, which runs the functions; then ``check`` from another one, again and again.
 
     Only the handler of the signal interrupts. It runs on the stack of the function, and only if that is still the same.
     """
@@ -40,7 +40,7 @@ class FunctionWatch:
         self._cpu_s = lambda: time.clock_gettime(clock)
         signal.signal(SIGNAL, self._interrupt)
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Whether a function runs that still may; one that runs too long is interrupted, or named if it cannot be."""
         stack = sys._current_frames().get(self._main)
         function, now_s = function_of(stack), self._cpu_s()

@@ -135,7 +135,7 @@ class TransactionProcess(NodeShell):
             partial(m.encode, m.Heartbeat(FIRST_INCARNATION, options.node, 0)),
             settings.node,
             function_timeout_ms=SILENT_AFTER_MS,
-            look=self._watch.look,
+            check=self._watch.check,
         )
         self._store = open_checkpoints(settings)
         patient = PatientCheckpoints(self._store, self.stop)

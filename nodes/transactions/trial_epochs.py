@@ -34,7 +34,7 @@ class TriedApart:
             sys.setprofile(Noting(lambda tid, what: note.write(f"{tid} {what}".encode())))
             step()
 
-        ended = tried_apart(run, self._limits, self._alive, watch.look)
+        ended = tried_apart(run, self._limits, self._alive, watch.check)
         if ended is None:
             return None
         tid, _, what = ended.note.decode(errors="replace").partition(" ")

@@ -50,7 +50,7 @@ class Trimming:
         self._saver: Saver[int] = DirectSaver() if saver is None else saver
         self._report = report
         self._trims = Trims(id_window)
-        self._looked_ms: int | None = None
+        self._checked_ms: int | None = None
         self._requested: dict[tuple[str, int], int] = {}
         self._control_at = 0
         self._busy = False
@@ -61,9 +61,9 @@ class Trimming:
             self._busy = False
         if not self._interval_ms or self._busy:
             return
-        if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < self._interval_ms:
+        if self._checked_ms is not None and 0 <= now_ms - self._checked_ms < self._interval_ms:
             return
-        self._looked_ms = now_ms
+        self._checked_ms = now_ms
         wishes = [each for each in self._wishes(node, owned) if each[2] > self._requested.get(each[:2], 0)]
         self._trims.sample(node, self._checkpoints.replies_ends)
         control = self._control_checkpoint(control_at) if 0 in owned else None

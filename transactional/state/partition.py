@@ -183,7 +183,7 @@ class StatePartition:
         self._caution.check(self.epoch, running.round, running.without)
         if running.round == 0:
             if self._commits:
-                self._look_for_commit()
+                self._find_commit()
             return self._first_round(epoch, out) if self._logged is None else self._take_over(epoch, self._logged, out)
         if epoch.last_round is None or running.round < epoch.last_round:
             return self._next_round(epoch, out)
@@ -354,7 +354,7 @@ class StatePartition:
         if len(data := to_bytes(commit)) <= WHOLE_BYTES:
             out.append(AppendCommit(self.number, data))
 
-    def _look_for_commit(self) -> None:
+    def _find_commit(self) -> None:
         bad = self._commits.bad
         self._logged = self._commits.take(self.epoch) or self._logged
         self.ledger.bad_messages += self._commits.bad - bad

@@ -117,7 +117,7 @@ async def check_out(ctx: Context) -> dict[str, list[int]]:
 
 
 @cart.register
-async def look(ctx: Context) -> list[Any]:
+async def read_cart(ctx: Context) -> list[Any]:
     """Lines, and what was paid so far."""
     state: Cart = ctx.get(Cart())
     return [state.lines, state.paid]
@@ -158,12 +158,12 @@ def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str
     """Goods are in stock, in carts or sold, and carts hold and have paid what is in their replies."""
     kinds, carts = range(shape.size), range(CARTS_EACH * shape.size)
     shown = send([WireRequest(f"show-{n}", "goods", f"g{n}", "show") for n in kinds])
-    shown_carts = send([WireRequest(f"look-{n}", "cart", f"c{n}", "look") for n in carts])
+    shown_carts = send([WireRequest(f"read-{n}", "cart", f"c{n}", "read_cart") for n in carts])
     paid, held = _from_replies(history)
     in_carts = {f"g{n}": 0 for n in kinds}
     wrong: list[str] = []
     for n in carts:
-        lines, sum_paid = shown_carts[f"look-{n}"]
+        lines, sum_paid = shown_carts[f"read-{n}"]
         wrong += different(f"what cart c{n} has paid", sum_paid, paid.get(f"c{n}", 0))
         quantities = {item: quantity for item, (quantity, _) in lines.items()}
         wrong += different(f"what is in cart c{n}", quantities, held.get(f"c{n}", {}))

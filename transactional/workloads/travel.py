@@ -60,13 +60,13 @@ flight.register(offer)
 
 
 @hotel.register
-async def look(ctx: Context) -> list[int]:
+async def read_place(ctx: Context) -> list[int]:
     """Capacity, price, stars, booked."""
     stock: Stock = ctx.get()
     return [stock.capacity, stock.price, stock.stars, stock.booked]
 
 
-flight.register(look)
+flight.register(read_place)
 
 
 async def _book(ctx: Context, full: type[Exception]) -> int:
@@ -99,14 +99,14 @@ async def settle(ctx: Context, hotels: list[str]) -> None:
 @place.register
 async def search(ctx: Context) -> list[str]:
     """Hotels here with a free room, the cheapest first."""
-    found = [(await ctx.call(hotel, key, look), key) for key in ctx.get([])]
+    found = [(await ctx.call(hotel, key, read_place), key) for key in ctx.get([])]
     return [key for (capacity, _, _, booked), key in sorted(found, key=lambda one: one[0][1]) if booked < capacity]
 
 
 @place.register
 async def recommend(ctx: Context) -> str:
     """The hotel here with the most stars."""
-    found = [(await ctx.call(hotel, key, look), key) for key in ctx.get([])]
+    found = [(await ctx.call(hotel, key, read_place), key) for key in ctx.get([])]
     return max((shown[2], key) for shown, key in found)[1]
 
 
@@ -199,13 +199,13 @@ def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str
         due = _price(int(room_in[1:])) + _price(int(seat_on[1:]) + 1)
         wrong += different(f"the price of {request.id}", price, due)
     numbers = range(shape.size)
-    reads = [WireRequest(f"look-h{n}", "hotel", f"h{n}", "look") for n in numbers]
-    reads += [WireRequest(f"look-f{n}", "flight", f"f{n}", "look") for n in numbers]
+    reads = [WireRequest(f"read-h{n}", "hotel", f"h{n}", "read_place") for n in numbers]
+    reads += [WireRequest(f"read-f{n}", "flight", f"f{n}", "read_place") for n in numbers]
     reads += [WireRequest(f"trips-{n}", "traveller", f"t{n}", "trips") for n in numbers]
     found: dict[str, Any] = send(reads)
     for n in numbers:
         for key in (f"h{n}", f"f{n}"):
-            capacity, _, _, taken = found[f"look-{key}"]
+            capacity, _, _, taken = found[f"read-{key}"]
             wrong += different(f"the bookings of {key}", taken, booked.get(key, 0))
             if taken > capacity:
                 wrong.append(f"{key} is overbooked: {taken} of {capacity}")

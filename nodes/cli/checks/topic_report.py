@@ -55,7 +55,7 @@ def topic_report(settings: Settings, topic: str) -> TopicReport:
     report = TopicReport(topic, settings.log.kind, count, records, "embedded", None, has_loops, keyed)
     if settings.log.kind == "kafka":
         written = {partition: end for partition, end in ends.items() if end > starts[partition]}
-        _look_at_kafka(log_address(settings), report, written)
+        _check_kafka(log_address(settings), report, written)
     elif keyed:
         report.advice.append(
             "records with keys or headers become objects one by one; those without are read as columns"
@@ -76,7 +76,7 @@ def _has_keys(log: Log, where: TopicPartition, start: int, end: int) -> bool:
     return chunk.keys is not None
 
 
-def _look_at_kafka(address: LogAddress, report: TopicReport, ends: dict[int, int]) -> None:
+def _check_kafka(address: LogAddress, report: TopicReport, ends: dict[int, int]) -> None:
     from nodes.log.kafka import client_config
     from nodes.log.kafka.direct.connection import Lost
     from nodes.log.kafka.direct.fetched.last_batches import last_batches

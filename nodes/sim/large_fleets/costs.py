@@ -20,7 +20,7 @@ SHARE = 0.98
 class TurnCounts(msgspec.Struct):
     """The work of one or more turns, or (as ``Costs``) microseconds for one of each.
 
-    ``slots``: turns times partitions of the job; ``looks``: turns that polled every topic, times partitions;
+    ``slots``: turns times partitions of the job; ``full_polls``: turns that polled every topic, times partitions;
     ``runners``: turns times partitions of the node; ``batches`` of input of one event, and what each of the ``events``
     more costs; ``deltas_in`` read, ``folds``: those times partitions of the job; ``deltas_out`` written;
     ``control`` records and ``heartbeats`` read; ``sends``: all else that was written; ``windows`` completed, and
@@ -29,7 +29,7 @@ class TurnCounts(msgspec.Struct):
 
     turns: float = 0.0
     slots: float = 0.0
-    looks: float = 0.0
+    full_polls: float = 0.0
     runners: float = 0.0
     batches: float = 0.0
     events: float = 0.0
@@ -93,7 +93,7 @@ def fit(turns: Sequence[tuple[TurnCounts, float]], known: TurnCounts | None = No
 
 def _size(counts: np.ndarray) -> np.ndarray:
     """How much a turn did, roughly: turns are compared with those of their size."""
-    products = [KINDS.index(name) for name in ("slots", "looks", "folds", "joins")]
+    products = [KINDS.index(name) for name in ("slots", "full_polls", "folds", "joins")]
     return 10.0 + np.delete(counts, products, axis=1).sum(axis=1)
 
 

@@ -31,7 +31,7 @@ from wcrdt.replica.slots import Applied
 
 MS = 1000
 DROP_INTERVAL_US = 500 * MS
-LOOK_US = CHECK_INTERVAL_MS * MS
+FULL_POLL_US = CHECK_INTERVAL_MS * MS
 START_US = 2000 * MS
 """All have joined and claimed by then."""
 
@@ -77,7 +77,7 @@ class TimedMember:
     taken: int = 0  # deltas of others that it has read, of all that have arrived
     control_at: int = 0
     complete_ms: int = -(1 << 62)
-    looked_us: float = float("-inf")
+    full_poll_at_us: float = float("-inf")
     done: TurnCounts = field(default_factory=TurnCounts)
     busy_us: float = 0.0
     turns: list[tuple[TurnCounts, float]] = field(default_factory=list)
@@ -210,7 +210,7 @@ class TimedFleet:
         arrivals, idle_us = self.arrivals, costs.turns + costs.slots * self.plan.partitions
         idle_us += costs.runners * len(member.node.work.runners)
         delta_us = costs.deltas_in + costs.folds * self.plan.partitions
-        look_us = costs.looks * self.plan.partitions
+        full_poll_us = costs.full_polls * self.plan.partitions
         turns, polls, first = 0, 0, member.taken
         while member.taken < len(arrivals):
             begins_us = max(member.free_us, arrivals[member.taken])
@@ -218,8 +218,8 @@ class TimedFleet:
                 break
             there = bisect_right(arrivals, begins_us, lo=member.taken)
             cost_us = idle_us + delta_us * (there - member.taken)
-            if begins_us - member.looked_us >= LOOK_US:
-                member.looked_us, polls, cost_us = begins_us, polls + 1, cost_us + look_us
+            if begins_us - member.full_poll_at_us >= FULL_POLL_US:
+                member.full_poll_at_us, polls, cost_us = begins_us, polls + 1, cost_us + full_poll_us
             member.busy_us += cost_us
             member.free_us, member.taken, turns = begins_us + cost_us, there, turns + 1
         parts, read = self.plan.partitions, member.taken - first
@@ -234,7 +234,7 @@ class TimedFleet:
             counts.control, member.control_at = self.shared.control_at - member.control_at, self.shared.control_at
         replica = self.shared.replica
         assert isinstance(replica, TimedReplica)
-        looked_ms = member.driver._checked_ms
+        checked_ms = member.driver._checked_ms
         saved, owned = self.store.saves, list(member.node.work.runners)
         replica.turning = True
         self.log.begin(counts)
@@ -246,8 +246,9 @@ class TimedFleet:
         replica.turning = False
         counts.checkpoints = self.store.saves - saved
         counts.folds = counts.deltas_in * self.plan.partitions
-        if looked_ms != member.driver._checked_ms if member.alone else self.now_us - member.looked_us >= LOOK_US:
-            counts.looks, member.looked_us = self.plan.partitions, self.now_us
+        is_full = checked_ms != member.driver._checked_ms
+        if is_full if member.alone else self.now_us - member.full_poll_at_us >= FULL_POLL_US:
+            counts.full_polls, member.full_poll_at_us = self.plan.partitions, self.now_us
         self._count_windows(member, counts)
         cost_us = self._cost(member, counts, spent_us)
         member.free_us = self.now_us + cost_us

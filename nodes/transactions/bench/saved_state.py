@@ -15,7 +15,7 @@ from nodes.transactions.topics import TransactionTopics
 from transactional.operators import Program, StateKey
 from transactional.state.values import decode
 
-_LOOK_S = 0.2
+_POLL_INTERVAL_S = 0.2
 
 
 def wait_for_checkpoints(log: Log, program: Program, sequencers: int, epoch: int, patience_s: float) -> None:
@@ -31,7 +31,7 @@ def wait_for_checkpoints(log: Log, program: Program, sequencers: int, epoch: int
             return
         if time.monotonic() > end:
             raise RunFailed(f"no checkpoint of epoch {epoch} of state partitions {late} in {patience_s:g} s")
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_INTERVAL_S)
 
 
 def newest_checkpoints(log: Log, program: Program, sequencers: int) -> dict[int, str]:

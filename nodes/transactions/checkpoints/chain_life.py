@@ -31,7 +31,7 @@ class CheckpointEvent(Enum):
 
     DUE = auto()
     """The interval is over, and something was written."""
-    LOOKED = auto()
+    CHECKED = auto()
     """Time passes."""
     WHOLE = auto()
     """The snapshot is there, and holds all."""
@@ -80,38 +80,38 @@ IDLE, WANTED, HELD, SAVING = (ChainState(stage, True) for stage in CheckpointSta
 BAD_IDLE, BAD_WANTED, BAD_HELD, BAD_SAVING = (ChainState(stage, False) for stage in CheckpointStage)
 
 TRANSITIONS: Mapping[tuple[ChainState, CheckpointEvent], tuple[ChainState, Effect]] = {
-    (IDLE, CheckpointEvent.LOOKED): (IDLE, Effect.NOTHING),
+    (IDLE, CheckpointEvent.CHECKED): (IDLE, Effect.NOTHING),
     (IDLE, CheckpointEvent.DUE): (WANTED, Effect.REQUEST),
     (IDLE, CheckpointEvent.DAMAGED): (BAD_IDLE, Effect.NOTHING),
-    (BAD_IDLE, CheckpointEvent.LOOKED): (BAD_WANTED, Effect.REQUEST_WHOLE),
+    (BAD_IDLE, CheckpointEvent.CHECKED): (BAD_WANTED, Effect.REQUEST_WHOLE),
     (BAD_IDLE, CheckpointEvent.DUE): (BAD_WANTED, Effect.REQUEST_WHOLE),
     (BAD_IDLE, CheckpointEvent.DAMAGED): (BAD_IDLE, Effect.NOTHING),
-    (WANTED, CheckpointEvent.LOOKED): (WANTED, Effect.NOTHING),
+    (WANTED, CheckpointEvent.CHECKED): (WANTED, Effect.NOTHING),
     (WANTED, CheckpointEvent.DUE): (WANTED, Effect.NOTHING),
     (WANTED, CheckpointEvent.WHOLE): (HELD, Effect.BEGIN_ANEW),
     (WANTED, CheckpointEvent.CONTINUES): (HELD, Effect.HOLD),
     (WANTED, CheckpointEvent.STRAY): (BAD_IDLE, Effect.DROP),
     (WANTED, CheckpointEvent.DAMAGED): (BAD_WANTED, Effect.NOTHING),
-    (BAD_WANTED, CheckpointEvent.LOOKED): (BAD_WANTED, Effect.NOTHING),
+    (BAD_WANTED, CheckpointEvent.CHECKED): (BAD_WANTED, Effect.NOTHING),
     (BAD_WANTED, CheckpointEvent.DUE): (BAD_WANTED, Effect.NOTHING),
     (BAD_WANTED, CheckpointEvent.WHOLE): (HELD, Effect.BEGIN_ANEW),
     (BAD_WANTED, CheckpointEvent.CONTINUES): (BAD_IDLE, Effect.DROP),
     (BAD_WANTED, CheckpointEvent.STRAY): (BAD_IDLE, Effect.DROP),
     (BAD_WANTED, CheckpointEvent.DAMAGED): (BAD_WANTED, Effect.NOTHING),
-    (HELD, CheckpointEvent.LOOKED): (HELD, Effect.NOTHING),
+    (HELD, CheckpointEvent.CHECKED): (HELD, Effect.NOTHING),
     (HELD, CheckpointEvent.DUE): (HELD, Effect.NOTHING),
     (HELD, CheckpointEvent.ACKNOWLEDGED): (SAVING, Effect.HAND_OVER),
     (HELD, CheckpointEvent.DAMAGED): (BAD_HELD, Effect.NOTHING),
-    (BAD_HELD, CheckpointEvent.LOOKED): (BAD_HELD, Effect.NOTHING),
+    (BAD_HELD, CheckpointEvent.CHECKED): (BAD_HELD, Effect.NOTHING),
     (BAD_HELD, CheckpointEvent.DUE): (BAD_HELD, Effect.NOTHING),
     (BAD_HELD, CheckpointEvent.ACKNOWLEDGED): (BAD_IDLE, Effect.DROP),
     (BAD_HELD, CheckpointEvent.DAMAGED): (BAD_HELD, Effect.NOTHING),
-    (SAVING, CheckpointEvent.LOOKED): (SAVING, Effect.NOTHING),
+    (SAVING, CheckpointEvent.CHECKED): (SAVING, Effect.NOTHING),
     (SAVING, CheckpointEvent.DUE): (SAVING, Effect.NOTHING),
     (SAVING, CheckpointEvent.SAVED): (IDLE, Effect.ADD),
     (SAVING, CheckpointEvent.LOST): (BAD_IDLE, Effect.DROP),
     (SAVING, CheckpointEvent.DAMAGED): (BAD_SAVING, Effect.NOTHING),
-    (BAD_SAVING, CheckpointEvent.LOOKED): (BAD_SAVING, Effect.NOTHING),
+    (BAD_SAVING, CheckpointEvent.CHECKED): (BAD_SAVING, Effect.NOTHING),
     (BAD_SAVING, CheckpointEvent.DUE): (BAD_SAVING, Effect.NOTHING),
     (BAD_SAVING, CheckpointEvent.SAVED): (BAD_IDLE, Effect.DROP),
     (BAD_SAVING, CheckpointEvent.LOST): (BAD_IDLE, Effect.DROP),

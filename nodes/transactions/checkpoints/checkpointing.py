@@ -52,7 +52,7 @@ class _SavedUnit:
 
     partition: StatePartition
     chain: ChainLifecycle
-    looked_ms: int
+    checked_ms: int
     epoch: int
     idle: int = 0
     held: tuple[int, StateSnapshot, int] | None = None
@@ -226,9 +226,9 @@ class TransactionCheckpoints:
     def _saved_unit(self, number: int, partition: StatePartition, now_ms: int) -> _SavedUnit:
         saved_unit = self._saved_units.get(number)
         if saved_unit is None or saved_unit.partition is not partition:
-            chain, looked_ms = self._begun.pop(number, None), now_ms - self._offset_ms(number)
+            chain, checked_ms = self._begun.pop(number, None), now_ms - self._offset_ms(number)
             chain = ChainLifecycle(is_sound=False) if chain is None else chain
-            saved_unit = self._saved_units[number] = _SavedUnit(partition, chain, looked_ms, partition.epoch)
+            saved_unit = self._saved_units[number] = _SavedUnit(partition, chain, checked_ms, partition.epoch)
         return saved_unit
 
     def _offset_ms(self, number: int) -> int:
@@ -241,11 +241,11 @@ class TransactionCheckpoints:
         newest = self.ownership.checkpoint(self.sequencers + number)
         if newest is not None and partition.epoch < newest.offset:
             return  # it would count for nothing, and others could take it for an old one that may go
-        if (intervals := (now_ms - saved_unit.looked_ms) // max(1, self.interval_ms)) > 0:
-            saved_unit.looked_ms += intervals * self.interval_ms
+        if (intervals := (now_ms - saved_unit.checked_ms) // max(1, self.interval_ms)) > 0:
+            saved_unit.checked_ms += intervals * self.interval_ms
             saved_unit.idle += 1
             due = partition.epoch != saved_unit.epoch and (partition.writes > 0 or saved_unit.idle >= IDLE_INTERVALS)
-        effect = saved_unit.chain.happens(CheckpointEvent.DUE if due else CheckpointEvent.LOOKED)
+        effect = saved_unit.chain.happens(CheckpointEvent.DUE if due else CheckpointEvent.CHECKED)
         if effect in (Effect.REQUEST, Effect.REQUEST_WHOLE):
             saved_unit.idle, saved_unit.epoch = 0, partition.epoch
             partition.want_snapshot(whole=effect is Effect.REQUEST_WHOLE)

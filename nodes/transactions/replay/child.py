@@ -17,7 +17,7 @@ from nodes.transactions.replay.log_run import LogReplay
 from transactional.errors import RerunHangs
 
 FAILED_EXIT = 2
-LOOK_S = 0.05
+POLL_INTERVAL_S = 0.05
 
 
 class RunInput(msgspec.Struct):
@@ -37,7 +37,7 @@ def main() -> int:
     settings = load_settings(needs_bootstrap=False)
     watch = FunctionWatch(settings.node.function_timeout_ms)
     watch.begin()
-    threading.Thread(target=_look, args=(watch,), daemon=True).start()
+    threading.Thread(target=_watch_functions, args=(watch,), daemon=True).start()
     try:
         with open_settings_log(settings) as log, Path(sys.argv[2]).open("wb") as out:
             for run in LogReplay(log, program, given.from_epoch, given.to_epoch).run():
@@ -49,11 +49,11 @@ def main() -> int:
     return 0
 
 
-def _look(watch: FunctionWatch) -> None:
+def _watch_functions(watch: FunctionWatch) -> None:
     """Functions that exceed their timeout are ended as in a node."""
     pause = threading.Event()
-    while not pause.wait(LOOK_S):
-        watch.look()
+    while not pause.wait(POLL_INTERVAL_S):
+        watch.check()
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ async def hand_over(ctx: Context, carrier: int) -> list[int]:
 
 
 @order.register
-async def look(ctx: Context) -> Any:
+async def read_order(ctx: Context) -> Any:
     """The order whole, None if there is none."""
     return ctx.get()
 

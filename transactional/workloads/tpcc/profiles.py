@@ -66,7 +66,7 @@ async def order_status(ctx: Context, who: int | str) -> list[Any]:
     c = await _customer(ctx, w, d, who)
     shown = await ctx.call(m.customer, m.customer_key(w, d, c), m.show)
     o = await ctx.call(m.last_order, m.customer_key(w, d, c), m.number)
-    return [c, shown, o, await ctx.call(m.order, m.order_key(w, d, o), m.look)]
+    return [c, shown, o, await ctx.call(m.order, m.order_key(w, d, o), m.read_order)]
 
 
 @m.warehouse.register
@@ -98,7 +98,7 @@ async def stock_level(ctx: Context, threshold: int) -> int:
     following = ctx.get().next_order
     goods: set[int] = set()
     for o in range(max(1, following - RECENT), following):
-        found = await ctx.call(m.order, m.order_key(w, d, o), m.look)
+        found = await ctx.call(m.order, m.order_key(w, d, o), m.read_order)
         goods.update(line[0] for line in found[5])
     low = [await ctx.call(m.stock, m.item_key(w, i), m.quantity) < threshold for i in sorted(goods)]
     return sum(low)

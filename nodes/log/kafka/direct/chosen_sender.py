@@ -74,7 +74,7 @@ class ChosenSender(Sender):
         self._early_bytes += records.size
         self._early_records += records.count
         while self._early_bytes > self._most_bytes or self._early_records > MAX_RECORDS:
-            self._look(_SLICE_S)
+            self._await_choice(_SLICE_S)
 
     def gather(self) -> None:
         self._gathers = True
@@ -99,9 +99,9 @@ class ChosenSender(Sender):
     def poll_acks(self, wait: bool) -> None:
         """Call what waits for acknowledgements; raises if a record was not delivered."""
         if self._chosen is None:
-            self._look(0.0)
+            self._await_choice(0.0)
             while wait and self._early:
-                self._look(_SLICE_S)
+                self._await_choice(_SLICE_S)
         if self._chosen is not None:
             self._chosen.poll_acks(wait)
 
@@ -122,11 +122,11 @@ class ChosenSender(Sender):
                 return
             self._dialer = Dialer(self._config)
             self._opening = Opening(self._config["bootstrap.servers"], name, self._dialer, self._timeout_s)
-            self._look(_FIRST_WAIT_S)
+            self._await_choice(_FIRST_WAIT_S)
         else:
-            self._look(0.0)
+            self._await_choice(0.0)
 
-    def _look(self, timeout_s: float) -> None:
+    def _await_choice(self, timeout_s: float) -> None:
         """Whether it is decided; raises where that has taken too long for what waits."""
         self._raise_failure()
         found = None if self._opening is None else self._opening.result(timeout_s)

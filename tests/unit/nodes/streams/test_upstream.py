@@ -93,14 +93,14 @@ def watched(log: MemoryLog, counted: set[str]) -> tuple[UpstreamWatch, list[str]
 def test_a_job_that_begins_again_is_warned_of_once_though_it_has_written_nothing(log: MemoryLog) -> None:
     open_job(log, UP)
     watch, said = watched(log, {"up"})
-    watch.look(log.topics())
+    watch.poll(log.topics())
     assert said == []
     open_job(log, UP, reset=True)
     for _ in range(3):
-        watch.look(log.topics())
+        watch.poll(log.topics())
     assert len(said) == 1 and "'up' has begun again (incarnation 1)" in said[0] and "--reset" in said[0]
     open_job(log, UP, reset=True)
-    watch.look(log.topics())
+    watch.poll(log.topics())
     assert len(said) == 2
 
 
@@ -109,11 +109,11 @@ def test_no_other_job_and_no_incarnation_that_has_not_begun_is_warned_of(log: Me
     counted: set[str] = set()
     watch, said = watched(log, counted)
     open_job(log, UP, reset=True)
-    watch.look(log.topics())
+    watch.poll(log.topics())
     assert said == [], "nothing of it is in the input"
     counted.add("up")
-    watch.look(log.topics())
+    watch.poll(log.topics())
     assert len(said) == 1
     log.create_topic(UP.broadcast_topic(2), 2)
-    watch.look(log.topics())
+    watch.poll(log.topics())
     assert len(said) == 1, "its topics are there, and it has not begun"

@@ -29,7 +29,7 @@ WAYS: dict[ChainState, tuple[bool, list[CheckpointEvent]]] = {
     IDLE: (True, []),
     BAD_IDLE: (False, []),
     WANTED: (True, [CheckpointEvent.DUE]),
-    BAD_WANTED: (False, [CheckpointEvent.LOOKED]),
+    BAD_WANTED: (False, [CheckpointEvent.CHECKED]),
     HELD: (True, [CheckpointEvent.DUE, CheckpointEvent.CONTINUES]),
     BAD_HELD: (True, [CheckpointEvent.DUE, CheckpointEvent.CONTINUES, CheckpointEvent.DAMAGED]),
     SAVING: (True, [CheckpointEvent.DUE, CheckpointEvent.CONTINUES, CheckpointEvent.ACKNOWLEDGED]),
@@ -42,7 +42,7 @@ WAYS: dict[ChainState, tuple[bool, list[CheckpointEvent]]] = {
 
 TABLE = """
                IDLE             WANTED            HELD               SAVING
-LOOKED         IDLE             WANTED            HELD               SAVING
+CHECKED        IDLE             WANTED            HELD               SAVING
 DUE            WANTED:REQUEST       WANTED            HELD               SAVING
 WHOLE          -                HELD:BEGIN_ANEW   -                  -
 CONTINUES      -                HELD:HOLD         -                  -
@@ -53,7 +53,7 @@ LOST           -                -                 -                  BAD_IDLE:DR
 DAMAGED        BAD_IDLE         BAD_WANTED        BAD_HELD           BAD_SAVING
 
                BAD_IDLE              BAD_WANTED        BAD_HELD        BAD_SAVING
-LOOKED         BAD_WANTED:REQUEST_WHOLE  BAD_WANTED        BAD_HELD        BAD_SAVING
+CHECKED        BAD_WANTED:REQUEST_WHOLE  BAD_WANTED        BAD_HELD        BAD_SAVING
 DUE            BAD_WANTED:REQUEST_WHOLE  BAD_WANTED        BAD_HELD        BAD_SAVING
 WHOLE          -                     HELD:BEGIN_ANEW   -               -
 CONTINUES      -                     BAD_IDLE:DROP     -               -
@@ -109,7 +109,7 @@ def test_whoever_asks_for_a_snapshot_only_what_continues_the_chain_is_handed_ove
     assert life.happens(CheckpointEvent.DUE) is (Effect.REQUEST if is_sound else Effect.REQUEST_WHOLE)
     assert life.made(9, since=7) is Effect.DROP
     assert life.state == BAD_IDLE
-    assert life.happens(CheckpointEvent.LOOKED) is Effect.REQUEST_WHOLE
+    assert life.happens(CheckpointEvent.CHECKED) is Effect.REQUEST_WHOLE
     assert life.made(10, since=None) is Effect.BEGIN_ANEW
     assert life.happens(CheckpointEvent.ACKNOWLEDGED) is Effect.HAND_OVER
     assert life.chain == (), "what is handed over rests upon nothing"
@@ -160,7 +160,7 @@ class Walk:
             self.life = life = ChainLifecycle(is_sound=False)  # it was a standby for a while
             self.saving.clear()
         if life.is_idle:
-            effect = life.happens(draw.choice([CheckpointEvent.DUE, CheckpointEvent.LOOKED, CheckpointEvent.DAMAGED]))
+            effect = life.happens(draw.choice([CheckpointEvent.DUE, CheckpointEvent.CHECKED, CheckpointEvent.DAMAGED]))
             if effect in (Effect.REQUEST, Effect.REQUEST_WHOLE):
                 self.wish.request(whole=effect is Effect.REQUEST_WHOLE)
         if draw.random() < 0.5:
