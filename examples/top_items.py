@@ -1,4 +1,4 @@
-"""The ten items that sold best in each minute, over all partitions; written once, by columns."""
+"""The ten items that sold best in each minute, over all partitions: as a processing function, and as a flow."""
 
 import heapq
 
@@ -10,6 +10,7 @@ from holon import (
     BoundedOutOfOrderness,
     Context,
     Job,
+    Json,
     JsonColumns,
     ProcessingFunction,
     Source,
@@ -17,6 +18,7 @@ from holon import (
     Window,
     on_window,
 )
+from holon.dataflow import Flow, Group
 from wcrdt import GCounter, MapOf
 
 
@@ -48,3 +50,19 @@ job = Job(
     TopItems,
     output="top-items-by-minute",
 )
+
+
+class Sold(msgspec.Struct):
+    window: int
+    item: str
+    quantity: int
+
+
+def sold(group: Group[str, Sale]) -> Sold:
+    return Sold(group.window.start_ms, group.key, group.sum(lambda sale: sale.quantity))
+
+
+flow = Flow("top-items-flow")
+sales = flow.source("sales", Json(Sale), time=lambda sale: sale.ts, out_of_order="2s")
+by_item = sales.key_by(lambda sale: sale.item).window(Tumbling("1m")).agg(sold)
+by_item.top(10, by=lambda one: one.quantity).sink("top-items-flow-by-minute")

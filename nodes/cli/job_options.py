@@ -13,12 +13,13 @@ from nodes.errors import UnknownName
 from nodes.runtime.user_modules import ModuleHidden
 
 if TYPE_CHECKING:
+    from holon.dataflow.flow import Flow
     from holon.job import Job
     from nodes.settings.settings import Settings
     from transactional.operators import Program
 
 T = TypeVar("T")
-JobArgument = Annotated[str, typer.Argument(metavar="MODULE:JOB", help="A Job, or a function that gives one.")]
+JobArgument = Annotated[str, typer.Argument(metavar="MODULE:JOB", help="A Job, a Flow, or a function that gives one.")]
 AcceptCodeOption = Annotated[
     bool, typer.Option("--accept-code", help="Go on with changed code on the state that the old code made.")
 ]
@@ -46,6 +47,13 @@ def job_named(reference: str, settings: Settings) -> Job:
     from nodes.streams.jobs import load_job, with_policy
 
     return imported(reference, lambda: with_policy(load_job(reference), settings.node.on_error))
+
+
+def flow_named(reference: str) -> Flow:
+    """Import a flow, as ``job_named`` does a job."""
+    from nodes.streams.jobs import load_flow
+
+    return imported(reference, lambda: load_flow(reference))
 
 
 def program_named(reference: str) -> Program:

@@ -41,6 +41,7 @@ BUILT_IN = (
     CommandRow("dlq", "nodes.cli.commands.dlq:app", "List dead letters, show one, put them back into the input."),
     CommandRow("replay", "nodes.cli.commands.replay:app", "Check that a job gives the same twice."),
     CommandRow("profile", "nodes.cli.commands.profile:app", "Show where the processor time of a job goes."),
+    CommandRow("explain", "nodes.cli.commands.explain:app", "Show the steps of a flow, and which work on columns."),
     CommandRow("txn", "nodes.cli.txn.run_and_node:app", "Run transactional functions, and call them."),
     CommandRow("kafka", "nodes.cli.commands.kafka:app", "Start and stop Kafka on this machine."),
     CommandRow("sim", "nodes.cli.commands.sim:app", "Simulate fleets with faults, each from one seed."),

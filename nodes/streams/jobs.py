@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import msgspec
 
+from holon.dataflow.flow import Flow
 from holon.job import Job
 from holon.source import LIVE_MAX_FUTURE_SKEW_MS
 from nodes.errors import UnknownName, nearest
@@ -310,10 +311,23 @@ def changed_topic(run: JobRun, wanted: Mapping[str, int], there: Mapping[str, in
 
 
 def load_job(reference: str) -> Job:
-    """``MODULE:JOB``: a ``Job``, or a function that gives one. Raises ``UnknownName``.
+    """``MODULE:JOB``: a ``Job``, a ``Flow``, or a function that gives one. Raises ``UnknownName``.
 
     ``MODULE:FUNCTION?name=1&other=2`` passes integer arguments to the function.
     """
+    found = _load(reference)
+    return found.job if isinstance(found, Flow) else found
+
+
+def load_flow(reference: str) -> Flow:
+    """As ``load_job``; raises ``UnknownName`` for a job that was not written as a flow."""
+    found = _load(reference)
+    if not isinstance(found, Flow):
+        raise UnknownName("flow", f"{reference} (a Job, which has no steps)")
+    return found
+
+
+def _load(reference: str) -> Job | Flow:
     path, _, query = reference.partition("?")
     arguments = {key: int(value) for key, value in parse_qsl(query, strict_parsing=bool(query))}
     module_name, colon, name = path.partition(":")
@@ -323,8 +337,8 @@ def load_job(reference: str) -> Job:
     found: Any = getattr(module, name, None)
     if callable(found) and not isinstance(found, Job):
         found = found(**arguments)
-    if not isinstance(found, Job):
-        jobs = [key for key, value in vars(module).items() if isinstance(value, Job) or _gives_job(value)]
+    if not isinstance(found, Job | Flow):
+        jobs = [key for key, value in vars(module).items() if isinstance(value, Job | Flow) or _gives_job(value)]
         raise UnknownName(f"job in {module_name}", name, jobs)
     return found
 
@@ -332,7 +346,7 @@ def load_job(reference: str) -> Job:
 def _gives_job(value: object) -> bool:
     """True for a function whose annotation names a job as its result."""
     given = getattr(value, "__annotations__", {}).get("return", "") if callable(value) else ""
-    return str(given).partition("[")[0].rpartition(".")[2] == "Job" or given is Job
+    return str(given).partition("[")[0].rpartition(".")[2] in ("Job", "Flow") or given in (Job, Flow)
 
 
 __all__ = [

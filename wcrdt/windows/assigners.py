@@ -6,13 +6,13 @@ Times are integer milliseconds since the Unix epoch, UTC. A window is half-open:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import index
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wcrdt.distinct import distinct
+from wcrdt.windows.durations import duration_ms
 
 Millis = NDArray[np.int64]
 Rows = NDArray[np.intp] | slice
@@ -49,16 +49,16 @@ class Assigner(Protocol):
 class Tumbling:
     """Windows of one size, side by side: ``[k * size, (k + 1) * size)`` shifted by ``offset_ms``.
 
-    Args: ``size_ms`` > 0; ``offset_ms`` shifts the borders (Flink's window offset).
+    Args: ``size_ms`` > 0; ``offset_ms`` shifts the borders (Flink's window offset). Both are ms, or texts: ``"10s"``.
     """
 
     __slots__ = ("offset_ms", "size_ms")
 
-    def __init__(self, size_ms: int, offset_ms: int = 0) -> None:
-        if size_ms <= 0:
+    def __init__(self, size_ms: int | str, offset_ms: int | str = 0) -> None:
+        self.size_ms = duration_ms(size_ms)
+        if self.size_ms <= 0:
             raise ValueError(f"a tumbling window needs size_ms > 0, got {size_ms}")
-        self.size_ms = index(size_ms)  # a float would make windows that no two computers agree on
-        self.offset_ms = index(offset_ms) % size_ms
+        self.offset_ms = duration_ms(offset_ms) % self.size_ms
 
     @classmethod
     def of(cls, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> Tumbling:
@@ -101,13 +101,13 @@ def _millis(seconds: float, minutes: float, hours: float) -> int:
 class Sliding:
     """Windows of ``size_ms`` that begin every ``slide_ms``, aligned to the epoch; ``size / slide`` of them take a time.
 
-    Args: ``slide_ms`` > 0 divides ``size_ms``.
+    Args: ``slide_ms`` > 0 divides ``size_ms``. Both are ms, or texts: ``Sliding("10m", "30s")``.
     """
 
     __slots__ = ("size_ms", "slide_ms")
 
-    def __init__(self, size_ms: int, slide_ms: int) -> None:
-        self.size_ms, self.slide_ms = index(size_ms), index(slide_ms)
+    def __init__(self, size_ms: int | str, slide_ms: int | str) -> None:
+        self.size_ms, self.slide_ms = duration_ms(size_ms), duration_ms(slide_ms)
         if self.slide_ms <= 0 or self.size_ms <= 0 or self.size_ms % self.slide_ms:
             raise ValueError(f"sliding windows need a slide_ms > 0 that divides size_ms, got {slide_ms} and {size_ms}")
 

@@ -1,0 +1,9 @@
+"""Pipelines of typed functions, compiled to one processing function (Holon, section 3.1)."""
+
+from holon.dataflow.errors import FlowError
+from holon.dataflow.flow import Flow
+from holon.dataflow.groups import Group
+from holon.dataflow.streams import KeyedStream, Stream, WindowedStream
+from wcrdt.windows.assigners import Sliding, Tumbling
+
+__all__ = ["Flow", "FlowError", "Group", "KeyedStream", "Sliding", "Stream", "Tumbling", "WindowedStream"]

@@ -1,0 +1,178 @@
+"""Python's operators on columns: by NumPy where that gives the same values, else row by row."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.columnar.payloads import Texts
+from holon.formats.batch import Column
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_EXACT = 2**53
+"""Every int up to it is a float."""
+
+Quick = Callable[..., Column | None]
+
+
+def as_list(column: Column) -> list[Any]:
+    """Python's objects of a column; a tuple of columns gives tuples."""
+    if isinstance(column, tuple):
+        return list(zip(*map(as_list, column), strict=True))
+    if isinstance(column, list):
+        return column
+    made = getattr(column, "tolist", None)
+    return list(column) if made is None else made()
+
+
+def truth(column: Column) -> NDArray[np.bool_]:
+    """``bool`` of each row."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.bool_, copy=False)
+    rows = as_list(column)
+    return np.fromiter(map(bool, rows), np.bool_, len(rows))
+
+
+def applied(function: Callable[..., Any], given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column:
+    """The function of each row; ``fixed`` arguments are one value for all rows.
+
+    Raises what the function raises for the first row of which it does.
+    """
+    quick = _QUICK.get(function)
+    if quick is not None and rows:
+        found = quick(*(_number(value) if same else value for value, same in zip(given, fixed, strict=True)))
+        if found is not None:
+            return found
+    columns = [repeat(value, rows) if same else as_list(value) for value, same in zip(given, fixed, strict=True)]
+    return list(map(function, *columns))
+
+
+def _number(value: Any) -> Any:
+    """A constant as NumPy has it; itself where NumPy has no such number."""
+    if type(value) is int and _LEAST <= value <= _MOST:
+        return np.int64(value)
+    if type(value) is float:
+        return np.float64(value)
+    return np.int64(value) if type(value) is bool else value
+
+
+def _bounds(column: Any) -> tuple[int, int]:
+    return int(np.min(column)), int(np.max(column))
+
+
+def _fits(*ends: int) -> bool:
+    return all(_LEAST <= end <= _MOST for end in ends)
+
+
+def _numbers(*columns: Any) -> list[Any] | None:
+    """Ints and floats of 64 bits, bools as ints; None if one is something else."""
+    found = []
+    for column in columns:
+        if not isinstance(column, np.ndarray | np.generic) or column.dtype.kind not in "bif":
+            return None
+        found.append(column.astype(np.int64) if column.dtype.kind == "b" else column)
+    return found
+
+
+def _are_ints(columns: Sequence[Any]) -> bool:
+    return all(column.dtype.kind == "i" for column in columns)
+
+
+def _with_extremes(function: Callable[..., Any]) -> Quick:
+    """A function of ints that is largest and smallest where its arguments are."""
+
+    def quick(*columns: Any) -> Column | None:
+        numbers = _numbers(*columns)
+        if numbers is None:
+            return None
+        if _are_ints(numbers):
+            bounds = [_bounds(column) for column in numbers]
+            ends = [function(*each) for each in _combined(bounds)]
+            return function(*numbers) if _fits(*ends) else None
+        with np.errstate(all="ignore"):
+            return function(*numbers)
+
+    return quick
+
+
+def _combined(bounds: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = [()]
+    for pair in bounds:
+        found = [(*before, end) for before in found for end in pair]
+    return found
+
+
+def _true_division(left: Any, right: Any) -> Column | None:
+    numbers = _numbers(left, right)
+    if numbers is None or not np.all(numbers[1]):
+        return None
+    if not all(column.dtype.kind == "f" or max(map(abs, _bounds(column))) <= _EXACT for column in numbers):
+        return None
+    with np.errstate(all="ignore"):
+        return np.true_divide(*numbers)
+
+
+def _of_whole_numbers(function: Callable[..., Any]) -> Quick:
+    """``//`` and ``%`` of ints."""
+
+    def quick(left: Any, right: Any) -> Column | None:
+        numbers = _numbers(left, right)
+        if numbers is None or not _are_ints(numbers) or not np.all(numbers[1]) or _bounds(numbers[0])[0] == _LEAST:
+            return None
+        return function(*numbers)
+
+    return quick
+
+
+def _comparison(function: Callable[..., Any]) -> Quick:
+    def quick(left: Any, right: Any) -> Column | None:
+        numbers = _numbers(left, right)
+        if numbers is None:
+            return _of_texts(function, left, right)
+        kinds = {column.dtype.kind for column in numbers}
+        ints = [column for column in numbers if column.dtype.kind == "i"]
+        if len(kinds) == 2 and max(map(abs, _bounds(ints[0]))) > _EXACT:
+            return None
+        return function(*numbers)
+
+    return quick
+
+
+def _of_texts(function: Callable[..., Any], left: Any, right: Any) -> Column | None:
+    """A column of texts that is equal to one text, or not."""
+    if isinstance(left, str):
+        left, right = right, left
+    if not isinstance(left, Texts) or not isinstance(right, str) or function not in (operator.eq, operator.ne):
+        return None
+    wanted = np.frombuffer(right.encode("utf-8", "surrogatepass"), np.uint8)
+    equal = left.ends - left.starts == len(wanted)
+    rows = np.flatnonzero(equal)
+    for place, byte in enumerate(wanted.tolist()):
+        rows = rows[left.buffer[left.starts[rows] + place] == byte]
+    equal = np.zeros(len(left), np.bool_)
+    equal[rows] = True
+    return equal if function is operator.eq else ~equal
+
+
+def _absolute(column: Any) -> Column | None:
+    numbers = _numbers(column)
+    if numbers is None or (_are_ints(numbers) and _bounds(numbers[0])[0] == _LEAST):
+        return None
+    return np.abs(numbers[0])
+
+
+_QUICK: dict[Callable[..., Any], Quick] = {
+    operator.add: _with_extremes(operator.add),
+    operator.sub: _with_extremes(operator.sub),
+    operator.mul: _with_extremes(operator.mul),
+    operator.neg: _with_extremes(operator.neg),
+    operator.truediv: _true_division,
+    operator.floordiv: _of_whole_numbers(operator.floordiv),
+    operator.mod: _of_whole_numbers(operator.mod),
+    operator.abs: _absolute,
+} | {each: _comparison(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)}

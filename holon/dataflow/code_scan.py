@@ -1,0 +1,107 @@
+"""The operations that a function's code may have if calls with placeholders are to show all that it does."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import enum
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+import msgspec
+
+from wcrdt.lattice import Lattice
+
+_PURE_BUILTINS = frozenset(["abs", "max", "min"])
+"""They use the operators of what they are given."""
+_PLAIN = (type(None), bool, int, float, str, bytes)
+_REFUSED = {
+    "IS_OP": "`is`",
+    "IMPORT_NAME": "import",
+    "STORE_GLOBAL": "assigning a global name",
+    "STORE_DEREF": "assigning a name of the function around it",
+    "STORE_ATTR": "assigning an attribute",
+    "STORE_SUBSCR": "assigning an item",
+    "DELETE_ATTR": "deleting an attribute",
+    "DELETE_SUBSCR": "deleting an item",
+    "GET_ITER": "a loop",
+    "YIELD_VALUE": "yield",
+    "RAISE_VARARGS": "raise",
+    "LOAD_CLASSDEREF": "a class",
+    "LOAD_BUILD_CLASS": "a class",
+    "MATCH_CLASS": "match",
+    "MATCH_MAPPING": "match",
+    "MATCH_SEQUENCE": "match",
+}
+
+
+class Untraceable(Exception):
+    """A function cannot be followed with placeholders; the message names what it does."""
+
+
+def scan(function: Any) -> None:
+    """Raise ``Untraceable`` if following the function could show something else than calling it with values."""
+    if not isinstance(function, FunctionType):
+        raise Untraceable(f"a {type(function).__name__} is no function written in Python")
+    _scan(function, set())
+
+
+def _scan(function: FunctionType, seen: set[CodeType]) -> None:
+    if function.__code__ in seen:
+        return
+    seen.add(function.__code__)
+    held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for code in _codes(function.__code__):
+        if code.co_exceptiontable:
+            raise Untraceable("it uses try, with or a comprehension")
+        if code.co_flags & (0x20 | 0x80 | 0x200):
+            raise Untraceable("it is a generator, or async")
+        for step in dis.get_instructions(code):
+            if step.opname in _REFUSED or step.opname.endswith(("_NONE", "_NOT_NONE")):
+                raise Untraceable(f"it uses {_REFUSED.get(step.opname, 'a comparison by `is None`')}")
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                _check_name(step.argval, _global(function, step.argval), seen)
+            elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
+                _check_name(step.argval, held[step.argval].cell_contents, seen)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of those that are written within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _global(function: FunctionType, name: str) -> Any:
+    if name in function.__globals__:
+        return function.__globals__[name]
+    found = getattr(builtins, name, None)
+    if found is None:
+        raise Untraceable(f"the name {name!r} is not defined")
+    return found
+
+
+def _check_name(name: str, value: Any, seen: set[CodeType]) -> None:
+    if isinstance(value, FunctionType):
+        _scan(value, seen)
+    elif isinstance(value, type) and issubclass(value, msgspec.Struct):
+        if hasattr(value, "__post_init__"):
+            raise Untraceable(f"{name} checks itself (__post_init__)")
+    elif not (_is_pure(name, value) or is_constant(value)):
+        raise Untraceable(f"it uses {name!r}, a {type(value).__name__}")
+
+
+def _is_pure(name: str, value: Any) -> bool:
+    """A lattice's class, or one of Python's functions that use the operators of what they are given."""
+    if isinstance(value, type):
+        return issubclass(value, Lattice)
+    return name in _PURE_BUILTINS and value is getattr(builtins, name)
+
+
+def is_constant(value: Any) -> bool:
+    """Whether it is plain and never changes."""
+    if isinstance(value, tuple | frozenset):
+        return type(value) in (tuple, frozenset) and all(map(is_constant, value))
+    return type(value) in _PLAIN or isinstance(value, enum.Enum | enum.EnumMeta)

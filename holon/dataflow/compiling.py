@@ -1,0 +1,136 @@
+"""A pipeline as the parts of a job: a function of batches, states, and handlers of windows (Holon, section 3.1).
+
+Steps before the first window run on the record track. Each aggregation is a state, one stage behind the window that its
+rows come from. The steps behind it run in a handler, on the partition that is responsible for the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from holon.dataflow.expressions import Decision
+from holon.dataflow.rows import Rows
+from holon.dataflow.steps import OBJECTS, Aggregation, Entry, Sink, Step, column, followed
+from holon.formats.batch import Batch, Column
+from holon.program.context import Context
+from holon.program.function import on_window
+from holon.program.states import WCRDT
+from wcrdt.windows.assigners import Window
+
+
+class FieldFunction:
+    """A function of a Struct as one of columns."""
+
+    def __init__(self, function: Callable[[Any], Any], struct: type) -> None:
+        self.function = function
+        self.struct = struct
+
+    @cached_property
+    def _decision(self) -> Decision | None:
+        return followed(self.function, self.struct)[0]
+
+    def __call__(self, columns: Mapping[str, Column]) -> Column:
+        rows = len(next(iter(columns.values())))
+        zeros = np.zeros(rows, np.int64)
+        return column(self._decision, self.function, Rows(zeros, zeros, columns=columns, struct=self.struct))
+
+
+class Compiled:
+    """The parts of a job. ``outputs``: the name of each sink's output, by the number of its step."""
+
+    def __init__(self, entry: Entry, steps: Sequence[Step], outputs: Mapping[int, str]) -> None:
+        self.outputs = outputs
+        self._aggregations = [step for step in steps if isinstance(step, Aggregation)]
+        self._declared = {step.number: _declared(step) for step in self._aggregations}
+        self.states = list(self._declared.values())
+        self.process_batch = _named("process_batch", partial(_process_batch, entry, outputs, self._declared))
+        self.handlers = [self._handler(step) for step in self._aggregations]
+
+    def _handler(self, step: Aggregation) -> Callable[[Window, Context], Any]:
+        state = self._declared[step.number]
+        handler = _Handler(step, state, self.outputs, self._declared)
+        return on_window(state, scope="global")(_named(f"complete_{step.state}", handler))
+
+
+def _declared(step: Aggregation) -> WCRDT[Any, Any]:
+    assert step.windows is not None
+    return WCRDT(step.bottom(), step.windows, stage=step.stage, name=step.state)
+
+
+def _named(name: str, function: Any) -> Any:
+    function.__name__ = name
+    return function
+
+
+def _process_batch(
+    entry: Entry,
+    outputs: Mapping[int, str],
+    states: Mapping[int, WCRDT[Any, Any]],
+    batch: Batch[Any],
+    ctx: Context,
+) -> None:
+    index = np.arange(len(batch))
+    if entry.struct is OBJECTS:
+        rows = Rows(batch.ts_ms, index, objects=list(batch.events))
+    else:
+        rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct)
+    entry.pass_on(rows, _OfRecords(ctx, outputs, states))
+
+
+class _OfRecords:
+    """Rows of records leave by columns."""
+
+    def __init__(self, ctx: Context, outputs: Mapping[int, str], states: Mapping[int, WCRDT[Any, Any]]) -> None:
+        self._ctx = ctx
+        self._outputs = outputs
+        self._states = states
+
+    def emit(self, step: Sink, rows: Rows) -> None:
+        values = rows.objects()
+        keys = None if step.key is None else [_key_bytes(step.key(value)) for value in values]
+        self._ctx.emit_many(values, rows.index, output=self._outputs[step.number], keys=keys)
+
+    def insert(self, step: Aggregation, rows: Rows) -> None:
+        self._ctx[self._states[step.number]].insert_many(step.elements(rows), rows.ts_ms, rows.index)
+
+
+class _OfWindows(_OfRecords):
+    """Rows of windows leave one by one."""
+
+    def emit(self, step: Sink, rows: Rows) -> None:
+        for value in rows.objects():
+            key = None if step.key is None else _key_bytes(step.key(value))
+            self._ctx.emit(value, output=self._outputs[step.number], key=key)
+
+    def insert(self, step: Aggregation, rows: Rows) -> None:
+        self._ctx[self._states[step.number]].insert_many(step.elements(rows), rows.ts_ms)
+
+
+class _Handler:
+    """Hands on the rows of a complete window."""
+
+    def __init__(
+        self,
+        step: Aggregation,
+        state: WCRDT[Any, Any],
+        outputs: Mapping[int, str],
+        states: Mapping[int, WCRDT[Any, Any]],
+    ) -> None:
+        self.step = step
+        self.state = state
+        self.outputs = outputs
+        self.states = states
+
+    async def __call__(self, window: Window, ctx: Context) -> None:
+        assert self.step.out is not None
+        rows = self.step.results(await ctx[self.state].window_value(window), window)
+        self.step.out.pass_on(rows, _OfWindows(ctx, self.outputs, self.states))
+
+
+def _key_bytes(key: str | bytes | int) -> bytes:
+    """A record's key: texts as UTF-8, ints by their digits."""
+    return key if isinstance(key, bytes) else str(key).encode()

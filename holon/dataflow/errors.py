@@ -1,0 +1,31 @@
+"""Errors of a pipeline, found while it is built: they name the step and the line where it was written."""
+
+from __future__ import annotations
+
+import inspect
+from typing import NamedTuple
+
+from holon.errors import JobError
+
+
+class FlowError(JobError):
+    """A step of a pipeline contradicts what comes before it, or cannot be run."""
+
+
+class Place(NamedTuple):
+    """Where a step was written."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+
+def caller() -> Place:
+    """The nearest line of code outside of this package that is being run."""
+    frame = inspect.currentframe()
+    package = __name__.rpartition(".")[0]
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(package):
+        frame = frame.f_back
+    return Place("?", 0) if frame is None else Place(frame.f_code.co_filename, frame.f_lineno)

@@ -1,0 +1,149 @@
+"""Expressions over the fields of a row, evaluated by columns: the values that Python gives row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.dataflow.arithmetic import applied, as_list, truth
+from holon.formats.batch import Column
+
+Indices = NDArray[np.intp]
+
+
+class Fields(Protocol):
+    """Rows by columns."""
+
+    def __len__(self) -> int: ...
+    def field(self, path: tuple[str, ...]) -> Column: ...
+    def take(self, index: Indices) -> Self: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """A field of the row; the row itself where the path is empty."""
+
+    path: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(self.path) or "row"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """One value for all rows."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.value!r:.60}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply:
+    """A function of columns: an operator, or a method of what the first one holds."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        shown = [str(argument) for argument in self.arguments]
+        return f"({f' {self.name} '.join(shown)})" if len(shown) == 2 else f"{self.name}({', '.join(shown)})"
+
+
+Expression = Field | Constant | Apply
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """``then`` for the rows of which the condition is true, ``otherwise`` for the others."""
+
+    condition: Expression
+    then: Decision
+    otherwise: Decision
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """One result: an expression, a tuple of results, or a Struct's fields by name."""
+
+    result: Expression | Sequence[Leaf] | Mapping[str, Leaf]
+    struct: type | None = None
+
+
+Decision = Branch | Leaf
+
+
+def evaluate(expression: Expression, rows: Fields) -> Column:
+    """The column of an expression: an array, texts or a list. Raises what Python raises for the first such row."""
+    match expression:
+        case Field(path):
+            return rows.field(path)
+        case Constant(value):
+            return constant(value, len(rows))
+        case Apply(_, function, arguments):
+            given = [a.value if isinstance(a, Constant) else evaluate(a, rows) for a in arguments]
+            fixed = [isinstance(argument, Constant) for argument in arguments]
+            return applied(function, given, fixed, len(rows))
+
+
+def constant(value: Any, rows: int) -> Column:
+    """The same value in each row."""
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return np.full(rows, value, np.int64)
+    if type(value) in (float, bool):
+        return np.full(rows, value)
+    return [value] * rows
+
+
+def decided(decision: Decision, rows: Fields) -> list[tuple[Indices, Leaf, Fields]]:
+    """The rows that end at each leaf, with their place among all; no row is in two of them."""
+    if isinstance(decision, Leaf):
+        return [(np.arange(len(rows)), decision, rows)]
+    chosen = truth(evaluate(decision.condition, rows))
+    found = []
+    for branch, index in ((decision.then, np.flatnonzero(chosen)), (decision.otherwise, np.flatnonzero(~chosen))):
+        if len(index):
+            below = decided(branch, rows if len(index) == len(rows) else rows.take(index))
+            found += [(index[places], leaf, taken) for places, leaf, taken in below]
+    return found
+
+
+def column_of(decision: Decision, rows: Fields) -> Column:
+    """The column of results that are no Structs."""
+    found = decided(decision, rows)
+    if len(found) == 1:
+        return leaf_column(found[0][1], found[0][2])
+    return joined([(index, leaf_column(leaf, taken)) for index, leaf, taken in found], len(rows))
+
+
+def leaf_column(leaf: Leaf, rows: Fields) -> Column:
+    """The results of one leaf; a tuple becomes a tuple of columns."""
+    if isinstance(leaf.result, Field | Constant | Apply):
+        return evaluate(leaf.result, rows)
+    if isinstance(leaf.result, Mapping):
+        assert leaf.struct is not None
+        columns = {name: as_list(leaf_column(one, rows)) for name, one in leaf.result.items()}
+        return [leaf.struct(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    return tuple(leaf_column(one, rows) for one in leaf.result)
+
+
+def joined(parts: Sequence[tuple[Indices, Column]], rows: int) -> Column:
+    """Columns of some rows each, as one; numbers of two kinds stay what they are, in a list."""
+    columns = [column for _, column in parts]
+    kinds = {column.dtype if isinstance(column, np.ndarray) else None for column in columns}
+    if len(kinds) == 1 and None not in kinds:
+        found = np.empty(rows, columns[0].dtype)
+        for index, column in parts:
+            found[index] = column
+        return found
+    listed: list[Any] = [None] * rows
+    for index, column in parts:
+        for place, value in zip(index.tolist(), as_list(column), strict=True):
+            listed[place] = value
+    return listed

@@ -1,0 +1,188 @@
+"""A flow: a pipeline from a source to its outputs. It stands wherever a job does."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from holon.dataflow.compiling import Compiled, FieldFunction
+from holon.dataflow.errors import FlowError, caller
+from holon.dataflow.expressions import Field, Leaf
+from holon.dataflow.steps import OBJECTS, Entry, Sink, Step, followed, type_at
+from holon.dataflow.streams import Stream
+from holon.formats.formats import Format, Json
+from holon.formats.json_columns import JsonColumns
+from holon.job import MAIN, Job, Output
+from holon.source import BoundedOutOfOrderness, Source
+from holon.testing import run_job
+from holon.time.units import TimeUnit
+from wcrdt.windows.durations import duration_ms
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Step)
+
+
+class ExplainedStep(NamedTuple):
+    """A step: the one that it follows (None: it is the source), and whether it works on columns, or why not."""
+
+    step: int
+    verb: str
+    line: str
+    after: int | None
+    how: str
+
+
+class Flow:
+    """A pipeline by the name of its job.
+
+    Args:
+        name: as of a ``Job``; it names topics, checkpoints and outputs.
+        lateness: how long after its end, in event time, a window still takes rows.
+        on_error: what an input record does that makes a function raise: stop the job, or go to the dead-letter output.
+            Functions behind windows stop the job.
+
+    Raises ``FlowError`` where a step contradicts those before it, with the line where it was written.
+    """
+
+    def __init__(
+        self, name: str, *, lateness: int | str = 0, on_error: Literal["fail", "dead-letter"] = "fail"
+    ) -> None:
+        self.name = name
+        self._lateness_ms = duration_ms(lateness)
+        self._on_error: Literal["fail", "dead-letter"] = on_error
+        self._steps: list[Step] = []
+        self._source: Source[Any] | None = None
+        self._entry: Entry | None = None
+
+    def source(
+        self,
+        topic: str,
+        format: Format[T],
+        *,
+        time: Callable[[T], Any] | None = None,
+        unit: TimeUnit | None = None,
+        out_of_order: int | str = 0,
+        idle: int | str | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        max_future_skew_ms: int | Literal["live"] | None = "live",
+    ) -> Stream[T]:
+        """The records of a topic.
+
+        Args:
+            time: event time of a row; None: the log's own timestamp. ``unit``: what it gives, as
+                ``Source.timestamp_unit``; a ``datetime`` field needs none.
+            out_of_order: how far in event time records come behind the newest one.
+            idle: a partition without records for so long holds no window open.
+
+        Structs of ``Json`` are read as columns: then an int beyond 64 bits is a bad record (``JsonColumns``).
+        """
+        if self._source is not None:
+            raise FlowError(
+                f"{caller()}: the flow {self.name!r} has a source, {self._source.topic!r}; it has one for now"
+            )
+        struct = _columnar_struct(format)
+        read: Format[Any] = JsonColumns(struct) if struct is not OBJECTS and isinstance(format, Json) else format
+        place = caller()
+        try:
+            timestamp, unit = _timestamp(time, struct, unit)
+        except FlowError as error:
+            raise FlowError(f"source ({place}): {error}") from error
+        self._source = Source(
+            topic,
+            read,
+            timestamp=timestamp,
+            timestamp_unit=unit if timestamp is not None else None,
+            watermarks=BoundedOutOfOrderness(duration_ms(out_of_order)),
+            start=start,
+            max_future_skew_ms=max_future_skew_ms,
+            idle_timeout_ms=None if idle is None else duration_ms(idle),
+        )
+        self._entry = self.added(Entry(self.next_number(), place, None, struct=struct))
+        return Stream(self, self._entry)
+
+    @cached_property
+    def job(self) -> Job[Any]:
+        """The job that the flow is compiled to; the flow must not grow any more."""
+        sinks = [step for step in self._steps if isinstance(step, Sink)]
+        if self._source is None or self._entry is None:
+            raise FlowError(f"the flow {self.name!r} has no source")
+        if not sinks:
+            raise FlowError(f"the flow {self.name!r} has no sink: nothing of it would leave")
+        compiled = Compiled(self._entry, tuple(self._steps), _output_names(sinks))
+        outputs = {
+            compiled.outputs[sink.number]: Output(sink.topic, route_by_key=sink.key is not None) for sink in sinks
+        }
+        return Job(
+            self.name,
+            self._source,
+            output=outputs.pop(MAIN),
+            side_outputs=outputs,
+            process_batch=compiled.process_batch,
+            states=compiled.states,
+            on_window=compiled.handlers,
+            allowed_lateness_ms=self._lateness_ms,
+            on_error=self._on_error,
+        )
+
+    def collect(self, inputs: Mapping[str, Sequence[Any]]) -> list[Any]:
+        """The rows of the first sink for bounded input by topic, for a notebook; needs no log."""
+        assert self._source is not None, "the flow has no source"
+        unknown = sorted(set(inputs) - {self._source.topic})
+        if unknown:
+            raise FlowError(f"the flow {self.name!r} does not read {', '.join(unknown)}; it reads {self._source.topic}")
+        return run_job(self.job, [inputs.get(self._source.topic, ())])
+
+    def explain(self) -> list[ExplainedStep]:
+        """The steps in the order in which they were written."""
+        return [
+            ExplainedStep(
+                step.number, step.verb, str(step.place), None if step.above is None else step.above.number, step.how()
+            )
+            for step in self._steps
+        ]
+
+    # --- what streams use ---------------------------------------------------------------------------------------------
+
+    def next_number(self) -> int:
+        return len(self._steps) + 1
+
+    def added(self, step: S) -> S:
+        """The step, which is part of the flow now."""
+        if "job" in self.__dict__:
+            raise FlowError(f"{step.place}: the flow {self.name!r} is compiled already, so no step can be added")
+        step.check()
+        if isinstance(step, Sink) and any(isinstance(one, Sink) and one.topic == step.topic for one in self._steps):
+            raise step.error(f"the topic {step.topic!r} has a sink already: bring the streams together before it")
+        self._steps.append(step)
+        return step
+
+
+def _columnar_struct(format: Any) -> Any:
+    """The Struct of a JSON format that can be read as columns, else ``OBJECTS``."""
+    if not isinstance(format, Json | JsonColumns):
+        return OBJECTS
+    found = format.type
+    is_struct = isinstance(found, type) and issubclass(found, msgspec.Struct)
+    return found if is_struct and not hasattr(found, "__post_init__") else OBJECTS
+
+
+def _timestamp(function: Any, struct: Any, unit: TimeUnit | None) -> tuple[Any, TimeUnit | None]:
+    """The ``timestamp`` and ``timestamp_unit`` of a source."""
+    if function is None or struct is OBJECTS:
+        return function, unit
+    decision, _ = followed(function, struct)
+    if isinstance(decision, Leaf) and isinstance(decision.result, Field):
+        path = decision.result.path
+        if unit is None and type_at(struct, path) is datetime.datetime:
+            unit = "datetime"
+        return ".".join(path), unit
+    return FieldFunction(function, struct), unit
+
+
+def _output_names(sinks: Sequence[Sink]) -> dict[int, str]:
+    """The name of each sink's output: the first one's is the job's main output, others have their topics'."""
+    return {sink.number: sink.topic if number else MAIN for number, sink in enumerate(sinks)}

@@ -1,0 +1,119 @@
+"""Groups: what a window's function sees of the rows of one key, and the lattices that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import FunctionType
+from typing import Any, Generic, TypeVar
+
+from holon.dataflow.code_scan import Untraceable, is_constant
+from holon.dataflow.errors import FlowError
+from holon.dataflow.expressions import Field
+from holon.dataflow.tracing import FreePlaceholder, Path, follow_all_ways
+from wcrdt import Average, CountDistinct, GCounter, Lattice, Max, Min, Sum
+from wcrdt.windows.assigners import Window
+
+K = TypeVar("K")
+T = TypeVar("T")
+V = TypeVar("V")
+E = TypeVar("E")
+
+Identity = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A lattice of what ``of`` gives of each row (None: 1)."""
+
+    label: str
+    lattice: Lattice[Any, Any]
+    of: Callable[[Any], Any] | None
+
+
+class Group(Generic[K, T]):
+    """The rows of one key in one window. Values are those of the whole window, over all partitions."""
+
+    key: K
+    window: Window
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._value("count", GCounter(), None)
+
+    def sum(self, of: Callable[[T], V]) -> V:
+        """The exact sum of ints, floats (rounded once, at the end) or Decimals."""
+        return self._value("sum", Sum(), of)
+
+    def mean(self, of: Callable[[T], float]) -> float:
+        """The exact mean of numbers, rounded once."""
+        return self._value("mean", Average(), of)
+
+    def max(self, of: Callable[[T], V]) -> V:
+        """The largest value."""
+        return self._value("max", Max(), of)
+
+    def min(self, of: Callable[[T], V]) -> V:
+        """The smallest value."""
+        return self._value("min", Min(), of)
+
+    def distinct(self, of: Callable[[T], Any]) -> int:
+        """How many different values there are, counted exactly."""
+        return self._value("distinct", CountDistinct(), of)
+
+    def fold(self, lattice: Lattice[E, V], of: Callable[[T], E]) -> V:
+        """The value of any lattice, given as its bottom, with what ``of`` gives of each row inserted."""
+        return self._value(f"fold {lattice.tag}{lattice.shape()!r}", lattice, of)
+
+    def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
+        raise NotImplementedError
+
+
+class ReadGroup(Group[Any, Any]):
+    """A group of a complete window; ``values`` by name, ``names`` by what is asked for."""
+
+    def __init__(self, key: Any, window: Window, values: Mapping[str, Any], names: Mapping[Identity, str]) -> None:
+        self.key = key
+        self.window = window
+        self._values = values
+        self._names = names
+
+    def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
+        found = self._values[self._names[identity(kind, of)]]
+        return float(found) if isinstance(found, Fraction) else found  # a mean of ints, which is exact until here
+
+
+class FollowedGroup(Group[Any, Any]):
+    """Notes what a function asks for."""
+
+    def __init__(self, path: Path, found: dict[Identity, Aggregate]) -> None:
+        self.key = FreePlaceholder(Field(("key",)), path)
+        self.window = FreePlaceholder(Field(("window",)), path)  # type: ignore[assignment]
+        self._path = path
+        self._found = found
+
+    def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
+        held = getattr(of, "__closure__", None) or ()
+        if not all(is_constant(cell.cell_contents) for cell in held):
+            raise Untraceable(f"the function in {kind}() uses what only the function around it knows")
+        self._found.setdefault(identity(kind, of), Aggregate(kind, lattice, of))
+        return FreePlaceholder(Field((kind,)), self._path)
+
+
+def aggregates_of(function: Callable[[Any], Any]) -> dict[Identity, Aggregate]:
+    """All aggregates that a function of a group asks for, whichever way it goes. Raises ``FlowError``."""
+    found: dict[Identity, Aggregate] = {}
+    try:
+        follow_all_ways(function, lambda path: FollowedGroup(path, found))
+    except Untraceable as error:
+        raise FlowError(f"which aggregates the function needs cannot be known: {error}") from error
+    return found
+
+
+def identity(kind: str, of: Callable[[Any], Any] | None) -> Identity:
+    """The identity of an aggregate. A function that is written at one place is one, each time it is made."""
+    if not isinstance(of, FunctionType):
+        return kind, of
+    held = tuple(cell.cell_contents for cell in of.__closure__ or ())
+    return kind, of.__code__, held, of.__defaults__

@@ -1,0 +1,121 @@
+"""Rows on their way through a pipeline: columns as long as functions can be followed, then objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.dataflow.arithmetic import as_list
+from holon.dataflow.expressions import Indices
+from holon.formats.batch import Column, take_columns
+
+VALUE = ""
+"""The column of rows that are no Structs."""
+
+
+class Rows:
+    """``len(rows)`` rows with their event times (ms), and the row of the batch that each comes from.
+
+    Either ``columns`` (of a Struct's fields, or one called ``VALUE``) or ``objects``, one a row.
+    """
+
+    __slots__ = ("_objects", "columns", "index", "struct", "ts_ms")
+
+    def __init__(
+        self,
+        ts_ms: NDArray[np.int64],
+        index: Indices,
+        *,
+        columns: Mapping[str, Column] | None = None,
+        struct: type | None = None,
+        objects: list[Any] | None = None,
+    ) -> None:
+        self.ts_ms = ts_ms
+        self.index = index
+        self.columns = columns
+        self.struct = struct
+        self._objects = objects
+
+    def __len__(self) -> int:
+        return len(self.ts_ms)
+
+    def field(self, path: tuple[str, ...]) -> Column:
+        """The column of a field; of the rows themselves where the path is empty."""
+        if self.columns is None or not path:
+            found: Any = self.objects() if self.struct is not None or self.columns is None else self.columns[VALUE]
+        elif ".".join(path) in self.columns:
+            return self.columns[".".join(path)]
+        else:
+            above = path[:-1]
+            return [getattr(each, path[-1]) for each in as_list(self.field(above))]
+        for name in path:
+            found = [getattr(each, name) for each in found]
+        return found
+
+    def objects(self) -> list[Any]:
+        """The rows as Python objects, made once."""
+        if self._objects is None:
+            assert self.columns is not None
+            if self.struct is None:
+                self._objects = as_list(self.columns[VALUE])
+            else:
+                self._objects = _structs(self.struct, self.columns, "", len(self))
+        return self._objects
+
+    def take(self, index: Indices) -> Self:
+        """The rows of an index, in its order."""
+        return self.replaced(
+            index,
+            columns=None if self.columns is None else _taken(self.columns, index),
+            struct=self.struct,
+            objects=None if self._objects is None else [self._objects[place] for place in index.tolist()],
+        )
+
+    def replaced(self, origin: Indices | None = None, **rows: Any) -> Self:
+        """Other rows, each made of the row at ``origin`` (None: of the one at its own place)."""
+        if origin is None:
+            return type(self)(self.ts_ms, self.index, **rows)
+        return type(self)(self.ts_ms[origin], self.index[origin], **rows)
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Indices, Self]]) -> Self:
+        """Rows of several parts in the order of their places."""
+        places = np.concatenate([index for index, _ in parts])
+        order = np.argsort(places, kind="stable")
+        objects = [each for _, rows in parts for each in rows.objects()]
+        ts_ms = np.concatenate([rows.ts_ms for _, rows in parts])[order]
+        index = np.concatenate([rows.index for _, rows in parts])[order]
+        return cls(ts_ms, index, objects=[objects[place] for place in order.tolist()])
+
+
+def _taken(columns: Mapping[str, Column], index: Indices) -> dict[str, Column]:
+    tuples = {name: column for name, column in columns.items() if isinstance(column, tuple)}
+    found = take_columns({name: column for name, column in columns.items() if name not in tuples}, index)
+    for name, column in tuples.items():
+        found[name] = tuple(_taken({"part": part}, index)["part"] for part in column)
+    return found
+
+
+def _structs(struct: type, columns: Mapping[str, Column], prefix: str, rows: int) -> list[Any]:
+    """Objects of a Struct whose fields are columns, those of Structs within it by their path."""
+    values = []
+    for field in msgspec.structs.fields(struct):
+        name = f"{prefix}{field.name}"
+        column = columns.get(name)
+        if column is not None:
+            values.append(as_list(column))
+        else:
+            values.append(_structs(_struct_in(field.type), columns, f"{name}.", rows))
+    names = struct.__struct_fields__  # type: ignore[attr-defined]
+    return [struct(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
+
+
+def _struct_in(type_of_field: Any) -> type:
+    """The Struct of a field that has columns of its own."""
+    info = msgspec.inspect.type_info(type_of_field)
+    assert isinstance(info, msgspec.inspect.StructType), f"{type_of_field} has no columns"
+    return info.cls

@@ -1,0 +1,247 @@
+"""Functions of a row, followed with a placeholder in place of the row: what they compute, as expressions.
+
+Where a placeholder is used as a condition, the function is followed both ways.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import msgspec
+
+from holon.dataflow.code_scan import Untraceable, scan
+from holon.dataflow.errors import FlowError
+from holon.dataflow.expressions import Apply, Branch, Constant, Decision, Expression, Field, Leaf
+from holon.errors import USER_ERRORS
+
+MAX_PATHS = 64
+"""A function with more ways through it runs row by row."""
+_TO_TEXT = (
+    "casefold",
+    "lower",
+    "lstrip",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rstrip",
+    "strip",
+    "title",
+    "upper",
+)
+_OF_TEXT = ("count", "endswith", "find", "isalnum", "isalpha", "isdigit", "islower", "isupper", "rfind", "startswith")
+"""Methods of texts that give texts, and those that give ints or bools."""
+
+
+class Path:
+    """One way through a function: the conditions that it asked for, with the answers that it got."""
+
+    def __init__(self, answers: tuple[bool, ...]) -> None:
+        self._answers = answers
+        self.taken: list[tuple[Expression, bool]] = []
+
+    def decide(self, condition: Expression) -> bool:
+        number = len(self.taken)
+        answer = self._answers[number] if number < len(self._answers) else True
+        self.taken.append((condition, answer))
+        return answer
+
+
+class Placeholder:
+    """A value that is not known yet."""
+
+    __slots__ = ("_expression", "_path", "_type")
+
+    def __init__(self, expression: Expression, path: Path, type: Any = None) -> None:
+        self._expression = expression
+        self._path = path
+        self._type = type
+
+    def __getattr__(self, name: str) -> Any:
+        fields = _field_types(self._type)
+        if name in fields and isinstance(self._expression, Field):
+            return Placeholder(Field((*self._expression.path, name)), self._path, fields[name])
+        if self._type is str and name in (*_TO_TEXT, *_OF_TEXT):
+            return _TextMethod(self, name)
+        if fields and not hasattr(self._type, name):
+            raise FlowError(f"{self._type.__name__} has no field {name!r}; it has {', '.join(fields)}")
+        of = "" if self._type is None else f" of a {getattr(self._type, '__name__', self._type)}"
+        raise Untraceable(f"it uses the attribute {name!r}{of}")
+
+    def __bool__(self) -> bool:
+        return self._path.decide(self._expression)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(self._apply("contains", operator.contains, item))
+
+    def _apply(self, name: str, function: Callable[..., Any], *others: Any, type: Any = None) -> Placeholder:
+        arguments = (self._expression, *(_expression_of(other) for other in others))
+        return Placeholder(Apply(name, function, arguments), self._path, type)
+
+    def _swapped(self, name: str, function: Callable[..., Any], left: Any) -> Placeholder:
+        return Placeholder(Apply(name, function, (_expression_of(left), self._expression)), self._path)
+
+    def __neg__(self) -> Placeholder:
+        return self._apply("-", operator.neg)
+
+    def __abs__(self) -> Placeholder:
+        return self._apply("abs", operator.abs)
+
+    def _refused(self, *_: Any) -> NoReturn:
+        raise Untraceable("it needs the value itself (a format, a number, an item, a hash)")
+
+    __hash__ = _refused  # type: ignore[assignment]
+    __str__ = __repr__ = __format__ = __int__ = __float__ = __index__ = __len__ = __iter__ = _refused  # type: ignore[assignment]
+    __getitem__ = __call__ = __round__ = __reversed__ = __enter__ = __complex__ = __bytes__ = _refused
+
+
+class FreePlaceholder(Placeholder):
+    """A value of which only the conditions matter that follow from it: its attributes, items and calls are such too."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return self._further(f".{name}")
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._further(f"[{item!r:.60}]")
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self._further("()")
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self._further("round")
+
+    def _further(self, name: str) -> FreePlaceholder:
+        return FreePlaceholder(Apply(name, operator.pos, (self._expression,)), self._path)
+
+    def _apply(self, name: str, function: Callable[..., Any], *others: Any, type: Any = None) -> FreePlaceholder:
+        return self._further(name)
+
+    def _swapped(self, name: str, function: Callable[..., Any], left: Any) -> FreePlaceholder:
+        return self._further(name)
+
+
+def _binary(name: str, function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def forwards(self: Placeholder, other: Any) -> Placeholder:
+        return self._apply(name, function, other)
+
+    def backwards(self: Placeholder, other: Any) -> Placeholder:
+        return self._swapped(name, function, other)
+
+    return forwards, backwards
+
+
+for _name, _word in (("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod")):
+    _forwards, _backwards = _binary(_name, getattr(operator, _word))
+    setattr(Placeholder, f"__{_word}__", _forwards)
+    setattr(Placeholder, f"__r{_word}__", _backwards)
+for _name, _word in (("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")):
+    setattr(Placeholder, f"__{_word}__", _binary(_name, getattr(operator, _word))[0])
+Placeholder.__neg__ = lambda self: self._apply("-", operator.neg)
+Placeholder.__abs__ = lambda self: self._apply("abs", operator.abs)
+
+
+class _TextMethod:
+    def __init__(self, owner: Placeholder, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __call__(self, *given: Any) -> Placeholder:
+        kind = (
+            str if self._name not in ("count", "find", "rfind") and self._name[:2] not in ("is", "en", "st") else None
+        )
+        kind = str if self._name == "strip" else kind
+        return self._owner._apply(f".{self._name}", getattr(str, self._name), *given, type=kind)
+
+
+def trace(function: Callable[[Any], Any], row_type: Any) -> Decision:
+    """The result of a function for a row of this type (None: not known).
+
+    Raises ``Untraceable``, and ``FlowError`` for a field that the type does not have.
+    """
+    scan(function)
+    return _follow(function, lambda path: Placeholder(Field(()), path, row_type), _leaf)
+
+
+def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> None:
+    """Call a function once for each way through it, with an argument that is made for each; its results are nothing.
+
+    Raises as ``trace``.
+    """
+    scan(function)
+    _follow(function, argument, lambda _: Leaf(Constant(None)))
+
+
+def _follow(
+    function: Callable[[Any], Any], argument: Callable[[Path], Any], leaf_of: Callable[[Any], Leaf]
+) -> Decision:
+    paths: list[tuple[Path, Leaf]] = []
+    waiting: list[tuple[bool, ...]] = [()]
+    while waiting:
+        answers = waiting.pop()
+        path = Path(answers)
+        try:
+            leaf = leaf_of(function(argument(path)))
+        except (Untraceable, FlowError):
+            raise
+        except USER_ERRORS as error:
+            raise Untraceable(f"with a placeholder it raises {type(error).__name__}: {error}") from error
+        paths.append((path, leaf))
+        taken = [answer for _, answer in path.taken]
+        waiting += [(*taken[:number], False) for number in range(len(answers), len(taken))]
+        if len(paths) + len(waiting) > MAX_PATHS:
+            raise Untraceable(f"it has more than {MAX_PATHS} ways through it")
+    return _tree([(path.taken, leaf) for path, leaf in paths])
+
+
+def _tree(paths: list[tuple[list[tuple[Expression, bool]], Leaf]]) -> Decision:
+    taken, leaf = paths[0]
+    if not taken:
+        return leaf
+    sides: dict[bool, list[tuple[list[tuple[Expression, bool]], Leaf]]] = {True: [], False: []}
+    for way, end in paths:
+        sides[way[0][1]].append((way[1:], end))
+    return Branch(taken[0][0], _tree(sides[True]), _tree(sides[False]))
+
+
+def _leaf(result: Any) -> Leaf:
+    if isinstance(result, Placeholder):
+        return Leaf(result._expression)
+    if isinstance(result, msgspec.Struct) and _holds(result):
+        fields = {name: _leaf(getattr(result, name)) for name in type(result).__struct_fields__}
+        return Leaf(fields, type(result))
+    if type(result) is tuple:
+        return Leaf(tuple(map(_leaf, result)))
+    if _holds(result):
+        raise Untraceable(f"it gives a {type(result).__name__} of expressions")
+    return Leaf(Constant(result))
+
+
+def _holds(value: Any) -> bool:
+    """Whether a placeholder is in there."""
+    if isinstance(value, Placeholder | _TextMethod):
+        return True
+    if isinstance(value, msgspec.Struct):
+        return any(_holds(getattr(value, name)) for name in type(value).__struct_fields__)
+    if isinstance(value, Mapping):
+        return any(map(_holds, value.values())) or any(map(_holds, value))
+    return isinstance(value, list | tuple | set | frozenset) and any(map(_holds, value))
+
+
+def _expression_of(value: Any) -> Expression:
+    if isinstance(value, Placeholder):
+        return value._expression
+    if _holds(value):
+        raise Untraceable(f"it uses a {type(value).__name__} of expressions in an operator")
+    return Constant(value)
+
+
+def _field_types(type: Any) -> dict[str, Any]:
+    if isinstance(type, type_) and issubclass(type, msgspec.Struct):
+        return {field.name: field.type for field in msgspec.structs.fields(type)}
+    return {}
+
+
+type_ = type

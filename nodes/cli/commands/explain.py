@@ -1,0 +1,36 @@
+"""`holon explain`: the steps of a flow."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nodes.cli.job_options import flow_named
+from nodes.cli.options import JsonOption, new_command
+from nodes.cli.output import emit_json
+
+app = new_command()
+
+
+@app.command(epilog="Example: holon explain examples.top_items:flow")
+def explain(
+    flow: Annotated[str, typer.Argument(metavar="MODULE:FLOW", help="A Flow, or a function that gives one.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show the steps of a flow: where each was written, what it follows, and whether it works on columns, or why not.
+
+    Nothing is run, and no log is opened.
+    """
+    found = flow_named(flow)
+    steps = found.explain()
+    if as_json:
+        emit_json({"flow": found.name, "steps": [step._asdict() for step in steps]})
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("step", "verb", "after", "where", "how", title=f"flow {found.name}")
+    for step in steps:
+        table.add_row(str(step.step), step.verb, "" if step.after is None else str(step.after), step.line, step.how)
+    Console().print(table)

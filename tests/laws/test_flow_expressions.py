@@ -1,0 +1,111 @@
+"""Functions by columns give what Python gives row by row: values, their types and exceptions, however rows are cut."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holon.columnar.payloads import Texts
+from holon.dataflow.arithmetic import as_list
+from holon.dataflow.expressions import column_of
+from holon.dataflow.rows import Rows
+from holon.dataflow.steps import followed
+
+EDGES = [0, 1, -1, 2, 3, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63)]
+
+
+class Row(msgspec.Struct):
+    a: int
+    b: int
+    x: float
+    f: bool
+    t: str
+
+
+INTS = st.sampled_from(EDGES) | st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9)
+FLOATS = st.sampled_from([0.0, -0.0, 0.5, 1e308, float("inf"), float("nan")]) | st.floats()
+ROWS = st.lists(
+    st.builds(Row, INTS, INTS, FLOATS, st.booleans(), st.sampled_from(["", "web", "app", "Zürich", "we"])), max_size=12
+)
+
+NUMBERS = st.recursive(
+    st.sampled_from(["r.a", "r.b", "r.x", "r.f", "0", "1", "3", "-7", "0.5", str(2**63), str(2**53 + 1)]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner).map(lambda p: f"({' '.join(p)})"),
+        inner.map(lambda one: f"(-{one})"),
+        inner.map(lambda one: f"abs({one})"),
+        st.tuples(inner, inner).map(lambda p: f"max({p[0]}, {p[1]})"),
+        st.tuples(inner, inner, inner).map(lambda p: f"({p[0]} if {p[1]} else {p[2]})"),
+    ),
+    max_leaves=5,
+)
+CONDITIONS = st.one_of(
+    st.tuples(NUMBERS, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), NUMBERS).map(" ".join),
+    st.sampled_from(
+        ['r.t == "web"', '"app" != r.t', 'r.t in ("web", "app")', 'r.t.startswith("we")', '"e" in r.t', 'r.t < "web"']
+    ),
+)
+FUNCTIONS = st.one_of(
+    NUMBERS,
+    CONDITIONS,
+    st.tuples(CONDITIONS, CONDITIONS).map(lambda p: f"{p[0]} and not ({p[1]})"),
+    st.tuples(CONDITIONS, NUMBERS, NUMBERS).map(lambda p: f"({p[1]}) if {p[0]} else ({p[2]})"),
+    st.tuples(CONDITIONS, NUMBERS).map(lambda p: f"(r.t.upper(), {p[1]}) if {p[0]} else (r.t, 1)"),
+).map(lambda text: f"lambda r: {text}")
+
+
+def imported(text: str) -> Callable[[Any], Any]:
+    """The function of a module that holds it: its code is read, so it is drawn as code."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "drawn_function.py")
+        path.write_text(f"function = {text}\n")
+        spec = importlib.util.spec_from_file_location("drawn_function", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module.function
+
+
+def columns(rows: list[Row]) -> Rows:
+    found = {
+        "a": np.array([row.a for row in rows], np.int64),
+        "b": np.array([row.b for row in rows], np.int64),
+        "x": np.array([row.x for row in rows], np.float64),
+        "f": np.array([row.f for row in rows], np.bool_),
+        "t": Texts.of([row.t for row in rows]),
+    }
+    return Rows(np.zeros(len(rows), np.int64), np.arange(len(rows)), columns=found, struct=Row)
+
+
+def outcome(function: Callable[[Any], Any], row: Row) -> str:
+    try:
+        return repr(function(row))
+    except ArithmeticError as error:
+        return f"raises {type(error).__name__}"
+
+
+@given(FUNCTIONS, ROWS, st.integers(0, 12))
+def test_columns_give_what_python_gives_row_by_row(text: str, rows: list[Row], cut: int) -> None:
+    function = imported(text)
+    decision, reason = followed(function, Row)
+    if decision is None:
+        assert "ZeroDivisionError" in reason or "OverflowError" in reason or "ways through" in reason  # of constants
+        return
+    expected = [outcome(function, row) for row in rows]
+    good = [row for row, one in zip(rows, expected, strict=True) if not one.startswith("raises")]
+    # A row that fails alone fails the batch, as halving it finds out; all others are the same however they are cut.
+    for row, one in zip(rows, expected, strict=True):
+        assert outcome(lambda alone: as_list(column_of(decision, columns([alone])))[0], row) == one
+    if len(good) < len(rows):
+        assert outcome(lambda _: column_of(decision, columns(rows)), rows[0]) in expected
+    whole = as_list(column_of(decision, columns(good)))
+    parts = [*as_list(column_of(decision, columns(good[:cut]))), *as_list(column_of(decision, columns(good[cut:])))]
+    assert list(map(repr, whole)) == list(map(repr, parts)) == [one for one in expected if not one.startswith("raises")]

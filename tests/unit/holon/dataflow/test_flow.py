@@ -1,0 +1,246 @@
+"""Pipelines: their results are those of plain Python, whatever happens to partitions and batches."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from holon import GlobalWindow, Json, Raw
+from holon.dataflow import Flow, FlowError, Group, Sliding, Stream, Tumbling
+from holon.testing import JobTestDriver
+from wcrdt import Quantiles
+
+
+class Place(msgspec.Struct):
+    city: str
+    zip: int = 0
+
+
+class Bid(msgspec.Struct):
+    auction: int
+    price: int
+    channel: str
+    at: int
+    place: Place
+
+
+class Hot(msgspec.Struct):
+    auction: int
+    num: int
+    high: int
+    end_ms: int
+
+
+def drawn(seed: int, rows: int = 400) -> list[Bid]:
+    draw = Random(seed)
+    channels, cities = ["web", "app", "tv"], ["Zürich", "Bern"]
+    return [
+        Bid(draw.randrange(6), draw.randrange(-3, 60), draw.choice(channels), 50 * n, Place(draw.choice(cities), n))
+        for n in range(rows)
+    ]
+
+
+def bids_of(flow: Flow) -> Stream[Bid]:
+    return flow.source("bids", Json(Bid), time=lambda b: b.at, out_of_order="1s")
+
+
+def outputs(flow: Flow, rows: list[Bid], *outputs: str, cut: int = 400, fail: bool = False) -> list[list[Any]]:
+    """The rows of each output (default: the first), with two partitions, fed in pieces of ``cut`` rows."""
+    test = JobTestDriver(flow.job, partitions=2)
+    for first in range(0, len(rows), 2 * cut):
+        piece = rows[first : first + 2 * cut]
+        test.feed(0, *piece[::2])
+        test.feed(1, *piece[1::2])
+        if fail:
+            test.fail(first // (2 * cut) % 2)
+            if first % 3 == 0:
+                test.checkpoint(1)
+    test.finish()
+    return [test.outputs(name) for name in outputs or ("main",)]
+
+
+def attribute(b: Any) -> bool:
+    return b.prize > 0
+
+
+def hot_items() -> Flow:
+    flow = Flow("hot-items")
+    hot = (
+        bids_of(flow)
+        .filter(lambda b: b.price > 0 and b.channel in ("web", "app"))
+        .key_by(lambda b: b.auction)
+        .window(Sliding("4s", "2s"))
+        .agg(lambda g: Hot(g.key, g.count(), g.max(lambda b: b.price), g.window.end_ms))
+    )
+    hot.top(1, by=lambda h: h.num, ties="all").sink("hot")
+    return flow
+
+
+def expected_hot(rows: list[Bid]) -> list[dict[str, int]]:
+    windows: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for b in rows:
+        if b.price > 0 and b.channel in ("web", "app"):
+            for end in (b.at // 2000 * 2000 + 2000, b.at // 2000 * 2000 + 4000):
+                windows[end][b.auction].append(b.price)
+    found = []
+    for end, by in sorted(windows.items()):
+        most = max(map(len, by.values()))
+        ties = sorted(auction for auction, prices in by.items() if len(prices) == most)
+        found += [{"auction": a, "num": most, "high": max(by[a]), "end_ms": end} for a in ties]
+    return found
+
+
+@pytest.mark.parametrize("fail", [False, True])
+@pytest.mark.parametrize("cut", [400, 7, 1])
+def test_hot_items_are_those_of_plain_python(cut: int, fail: bool) -> None:
+    rows = drawn(cut)
+    (found,) = outputs(hot_items(), rows, cut=cut, fail=fail)
+    # Each window is answered by one partition; partitions have no order among them.
+    assert sorted(found, key=lambda row: row["end_ms"]) == expected_hot(rows)
+
+
+def test_all_of_it_works_on_columns() -> None:
+    assert [step.how for step in hot_items().explain() if step.how] == ["columns", "columns"]
+
+
+def test_functions_that_cannot_be_followed_give_the_same() -> None:
+    def plain(flow: Flow) -> None:
+        bids_of(flow).map(lambda b: Place(b.channel.upper(), b.price // 7 + b.place.zip)).sink("out")
+
+    def called(flow: Flow) -> None:
+        bids_of(flow).map(lambda b: Place(f"{b.channel}".upper(), int(b.price // 7 + b.place.zip))).sink("out")
+
+    rows = drawn(3)
+    found = []
+    for build in (plain, called):
+        flow = Flow("same")
+        build(flow)
+        found.append(outputs(flow, rows))
+    assert found[0] == found[1]
+    assert flow.explain()[1].how.startswith("row by row: it uses")
+
+
+def test_split_flat_map_and_filter_map_give_each_row_where_it_belongs() -> None:
+    flow = Flow("split")
+    dear, cheap = bids_of(flow).split(lambda b: b.price >= 30)
+    dear.flat_map(lambda b: [b.auction] * (b.auction % 3)).sink("dear")
+    cheap.filter_map(lambda b: b.place.city if b.price > 0 else None).sink("cheap", key=lambda city: city)
+    rows = drawn(5)
+    for cut in (400, 3):
+        found = outputs(flow, rows, "main", "cheap", cut=cut, fail=cut == 3)
+        assert Counter(found[0]) == Counter(b.auction for b in rows if b.price >= 30 for _ in range(b.auction % 3))
+        assert Counter(found[1]) == Counter(b.place.city for b in rows if 0 < b.price < 30)
+
+
+def test_windows_of_windows() -> None:
+    flow = Flow("staged")
+    each = (
+        bids_of(flow)
+        .key_by(lambda b: (b.channel, b.place.city))
+        .window(Tumbling("1s"))
+        .agg(lambda g: (g.key[0], g.count()))
+    )
+    each.map(lambda row: row[1]).window(Tumbling("5s")).agg(lambda g: (g.window.end_ms, g.sum(lambda n: n))).sink(
+        "sums"
+    )
+    rows = drawn(6)
+    totals = Counter(b.at // 5000 * 5000 + 5000 for b in rows)
+    assert outputs(flow, rows, fail=True, cut=20) == [[[end, n] for end, n in sorted(totals.items())]]
+
+
+def test_aggregates_that_only_some_groups_need() -> None:
+    def summary(g: Group[str, Bid]) -> dict[str, Any]:
+        if g.count() > 60:
+            return {"key": g.key, "mean": g.mean(lambda b: b.price)}
+        return {"key": g.key, "least": g.min(lambda b: b.price), "cities": g.distinct(lambda b: b.place.city)}
+
+    flow = Flow("some")
+    bids_of(flow).key_by(lambda b: b.channel).window(GlobalWindow()).agg(summary).sink("out")
+    rows = drawn(7, 170)
+    by = defaultdict(list)
+    for b in rows:
+        by[b.channel].append(b)
+    expected = [
+        {"key": key, "mean": sum(b.price for b in some) / len(some)}
+        if len(some) > 60
+        else {"key": key, "least": min(b.price for b in some), "cities": len({b.place.city for b in some})}
+        for key, some in sorted(by.items())
+    ]
+    assert {len(row) for row in expected} == {2, 3}
+    assert outputs(flow, rows) == [expected]
+
+
+def test_any_lattice_folds() -> None:
+    flow = Flow("folded")
+    stream = bids_of(flow).window(Tumbling("5s"))
+    stream.agg(lambda g: g.fold(Quantiles(0.01), lambda b: b.price).quantile(0.5)).sink("medians")
+    rows = drawn(9, 300)
+    found = outputs(flow, rows)[0]
+    exact = [sorted(b.price for b in rows if b.at // 5000 == n)[49] for n in range(3)]
+    assert sorted(found) == pytest.approx(sorted(exact), rel=0.01)
+    with pytest.raises(FlowError, match="compiled already"):
+        stream.agg(lambda g: g.count())
+
+
+def test_a_division_by_zero_is_the_dead_letter_of_its_record() -> None:
+    flow = Flow("divided", on_error="dead-letter")
+    bids_of(flow).map(lambda b: 100 // b.price).sink("out")
+    rows = drawn(8)
+    test = JobTestDriver(flow.job)
+    test.feed(0, *rows)
+    test.finish()
+    assert test.outputs() == [100 // b.price for b in rows if b.price]
+    dead = test.dead()
+    assert [row["offset"] for row in dead] == [n for n, b in enumerate(rows) if not b.price]
+    assert "ZeroDivisionError" in dead[0]["reason"]
+
+
+def test_other_formats_go_row_by_row() -> None:
+    flow = Flow("lengths")
+    flow.source("lines", Raw()).map(len).sink("out")
+    assert flow.collect({"lines": [b"a", b"abc"]}) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("build", "what"),
+    [
+        (lambda f: bids_of(f).filter(attribute), r"filter.*Bid has no field 'prize'; it has auction, "),
+        (lambda f: bids_of(f).top(1, by=lambda b: b.price), "no window is before it"),
+        (lambda f: [bids_of(f), bids_of(f)], "has a source, 'bids'"),
+        (lambda f: [s := bids_of(f), s.sink("a"), s.sink("a")], "has a sink already"),
+        (lambda f: bids_of(f).key_by(lambda b: b.price > 3).window(Tumbling("1s")).agg(print), "no function written"),
+        (lambda f: f.source("x", Json(Place), time=lambda p: p.when), "source.*no field 'when'"),
+        (lambda f: [bids_of(f), f.job], "no sink"),
+        (lambda f: f.job, "no source"),
+    ],
+)
+def test_mistakes_are_named_where_they_were_written(build: Callable[[Flow], Iterable[Any]], what: str) -> None:
+    with pytest.raises(FlowError, match=what):
+        build(Flow("wrong"))
+
+
+def test_a_key_that_no_map_takes_is_refused() -> None:
+    class Reading(msgspec.Struct):
+        celsius: float
+
+    flow = Flow("wrong")
+    stream = flow.source("readings", Json(Reading)).key_by(lambda r: r.celsius).window(Tumbling("1s"))
+    with pytest.raises(FlowError, match=r"step 2 \(agg, test_flow.py:\d+\): a key is .* celsius is float"):
+        stream.agg(lambda g: g.count())
+
+
+def test_the_fingerprint_holds_the_functions() -> None:
+    def fingerprint(function: Callable[[Bid], bool], of: Callable[[Bid], int]) -> str:
+        flow = Flow("printed")
+        bids_of(flow).filter(function).window(Tumbling("1s")).agg(lambda g: g.sum(of)).sink("out")
+        return flow.job.fingerprint()
+
+    base = fingerprint(lambda b: b.price > 3, lambda b: b.price)
+    assert fingerprint(lambda b: b.price > 3, lambda b: b.price) == base
+    assert fingerprint(lambda b: b.price > 4, lambda b: b.price) != base
+    assert fingerprint(lambda b: b.price > 3, lambda b: b.auction) != base
