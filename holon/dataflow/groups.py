@@ -8,10 +8,12 @@ from fractions import Fraction
 from types import FunctionType
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from holon.dataflow.code_scan import Untraceable, is_constant
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Field
-from holon.dataflow.tracing import FreePlaceholder, Path, follow_all_ways
+from holon.dataflow.tracing import FreePlaceholder, Path, Placeholder, follow_all_ways
 from wcrdt import Average, CountDistinct, GCounter, Lattice, Max, Min, Sum
 from wcrdt.windows.assigners import Window
 
@@ -80,8 +82,25 @@ class ReadGroup(Group[Any, Any]):
         self._names = names
 
     def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
-        found = self._values[self._names[identity(kind, of)]]
-        return float(found) if isinstance(found, Fraction) else found  # a mean of ints, which is exact until here
+        return self._values[self._names[identity(kind, of)]]
+
+
+class ColumnGroup(Group[Any, Any]):
+    """All groups of a window as columns: ``key``, ``window.start_ms``, ``window.end_ms`` and one of each value."""
+
+    def __init__(self, path: Path, names: Mapping[Identity, str]) -> None:
+        self.key = Placeholder(Field(("key",)), path)
+        self.window = Placeholder(Field(("window",)), path, _WindowFields)  # type: ignore[assignment]
+        self._path = path
+        self._names = names
+
+    def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
+        return Placeholder(Field((self._names[identity(kind, of)],)), self._path)
+
+
+class _WindowFields(msgspec.Struct):
+    start_ms: int
+    end_ms: int
 
 
 class FollowedGroup(Group[Any, Any]):
@@ -99,6 +118,11 @@ class FollowedGroup(Group[Any, Any]):
             raise Untraceable(f"the function in {kind}() uses what only the function around it knows")
         self._found.setdefault(identity(kind, of), Aggregate(kind, lattice, of))
         return FreePlaceholder(Field((kind,)), self._path)
+
+
+def plain_value(value: Any) -> Any:
+    """As a function gets it: the mean of ints, which is exact until here, as a float."""
+    return float(value) if isinstance(value, Fraction) else value
 
 
 def aggregates_of(function: Callable[[Any], Any]) -> dict[Identity, Aggregate]:

@@ -15,11 +15,11 @@ from holon.dataflow.arithmetic import as_list, truth
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.errors import FlowError, Place
 from holon.dataflow.expressions import Decision, Field, Leaf, column_of, decided, joined, leaf_column
-from holon.dataflow.groups import Aggregate, Identity, ReadGroup
+from holon.dataflow.groups import Aggregate, ColumnGroup, Identity, ReadGroup, plain_value
 from holon.dataflow.rows import VALUE, Rows
-from holon.dataflow.tracing import trace
+from holon.dataflow.tracing import trace, trace_with
 from holon.formats.batch import Column
-from wcrdt import GCounter, Lattice, MapOf, RecordOf
+from wcrdt import ColumnsOf, GCounter, Lattice, RecordOf
 from wcrdt.windows.assigners import Assigner, Window
 
 RowKind = Literal["filter", "reject", "map", "filter_map", "flat_map"]
@@ -97,8 +97,12 @@ class Entry(Step):
         return self.struct
 
 
-def followed(function: Callable[[Any], Any], row_type: Any) -> tuple[Decision | None, str]:
-    """The expressions of a function of rows, or None and the reason why it is called for each row."""
+Followed = tuple[Decision | None, str]
+"""Expressions, or None and the reason why a function is called for each row."""
+
+
+def followed(function: Callable[[Any], Any], row_type: Any) -> Followed:
+    """The expressions of a function of rows."""
     if row_type is OBJECTS:
         return None, "its rows are objects"
     try:
@@ -119,7 +123,7 @@ class RowStep(Step):
         return self.kind
 
     @cached_property
-    def _followed(self) -> tuple[Decision | None, str]:
+    def _followed(self) -> Followed:
         if self.kind in ("filter_map", "flat_map"):
             return None, f"{self.kind} is called for each row"
         assert self.above is not None
@@ -137,14 +141,14 @@ class RowStep(Step):
         assert self.above is not None
         if self.kind in ("filter", "reject"):
             return self.above.row_type
-        return OBJECTS if self.decision is None else _struct_of(self.decision)
+        return OBJECTS if self.decision is None else struct_of(self.decision)
 
     def take(self, rows: Rows, target: Target) -> None:
         if self.kind in ("filter", "reject"):
             mask = self.mask(rows)
             rows = rows if mask.all() else rows.take(np.flatnonzero(mask))
         elif self.decision is not None:
-            rows = _mapped(self.decision, self.row_type, rows)
+            rows = mapped(self.decision, self.row_type, rows)
         else:
             rows = self._called(rows)
         self.pass_on(rows, target)
@@ -180,7 +184,7 @@ def type_at(struct: Any, path: Sequence[str]) -> Any:
     return struct
 
 
-def _struct_of(decision: Decision) -> Any:
+def struct_of(decision: Decision) -> Any:
     """The Struct that all ways give; None if they give other values; objects if some do."""
     first, *others = [leaf.struct for leaf in _leaves(decision)]
     return first if all(other is first for other in others) else OBJECTS
@@ -192,7 +196,8 @@ def _leaves(decision: Decision) -> list[Leaf]:
     return _leaves(decision.then) + _leaves(decision.otherwise)
 
 
-def _mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
+def mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
+    """The results of a function, as the columns of a Struct or of values, or as objects."""
     if row_type is OBJECTS:
         return rows.replaced(objects=as_list(column_of(decision, rows)))
     if row_type is None:
@@ -235,17 +240,26 @@ class Aggregation(Step):
         """The lattice that a window holds."""
         parts = {self.names[asked]: one.lattice for asked, one in self.aggregates.items()}
         record = RecordOf(parts or {"": GCounter()})
-        return record if self.key is None else MapOf(record)
+        return record if self.key is None else ColumnsOf(record)
 
     @cached_property
-    def _followed(self) -> dict[str, tuple[Decision | None, str]]:
+    def _followed(self) -> dict[str, Followed]:
         assert self.above is not None
         functions = {self.names[asked]: one.of for asked, one in self.aggregates.items()} | {"key": self.key}
         row_type = self.above.row_type
         return {name: followed(each, row_type) for name, each in functions.items() if each is not None}
 
+    @cached_property
+    def followed_result(self) -> Followed:
+        """The expressions of its result, over columns of keys and values."""
+        assert self.result is not None
+        try:
+            return trace_with(self.result, lambda path: ColumnGroup(path, self.names)), ""
+        except Untraceable as error:
+            return None, f"of its result: {error}"
+
     def how(self) -> str:
-        reasons = [reason for decision, reason in self._followed.values() if decision is None]
+        reasons = [reason for decision, reason in (*self._followed.values(), self.followed_result) if decision is None]
         return f"row by row: {reasons[0]}" if reasons else "columns"
 
     def check(self) -> None:
@@ -277,11 +291,23 @@ class Aggregation(Step):
 
     def results(self, value: Any, window: Window) -> Rows:
         """The rows of a complete window, in the order of keys; their event time is the last one in the window."""
+        keys, values = value.columns() if self.key is not None else ([None], {name: [v] for name, v in value.items()})
+        count = len(as_list(keys))
+        if not count:
+            return Rows(np.empty(0, np.int64), np.arange(0), objects=[])
+        columns = {name: each if isinstance(each, np.ndarray) else list(map(plain_value, as_list(each)))
+                   for name, each in values.items()}  # fmt: skip
+        groups = Rows(np.full(count, window.end_ms - 1), np.arange(count), columns={
+            "key": keys, "window.start_ms": np.full(count, window.start_ms),
+            "window.end_ms": np.full(count, window.end_ms), **columns,
+        })  # fmt: skip
+        decision, _ = self.followed_result
+        if decision is not None:
+            return mapped(decision, struct_of(decision), groups)
         assert self.result is not None
-        groups = [(None, value)] if self.key is None else value.items()
-        objects = [self.result(ReadGroup(key, window, values, self.names)) for key, values in groups]
-        times = np.full(len(objects), window.end_ms - 1, np.int64)
-        return Rows(times, np.arange(len(objects)), objects=objects)
+        rows = zip(as_list(keys), zip(*map(as_list, columns.values()), strict=True), strict=True)
+        made = [ReadGroup(key, window, dict(zip(columns, row, strict=True)), self.names) for key, row in rows]
+        return groups.replaced(objects=list(map(self.result, made)))
 
 
 @dataclass(eq=False)
@@ -291,6 +317,12 @@ class Results(Entry):
     of: Aggregation | None = None
 
     verb = "windows"
+
+    @cached_property
+    def row_type(self) -> Any:  # type: ignore[override]
+        assert self.of is not None
+        decision, _ = self.of.followed_result
+        return OBJECTS if decision is None else struct_of(decision)
 
     @property
     def stage(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from holon.dataflow.errors import FlowError, caller
 from holon.dataflow.groups import Group, aggregates_of
-from holon.dataflow.steps import OBJECTS, Aggregation, Results, RowKind, RowStep, Sink, Step, Top
+from holon.dataflow.steps import Aggregation, Results, RowKind, RowStep, Sink, Step, Top
 from wcrdt.windows.assigners import Assigner
 
 T = TypeVar("T")
@@ -122,6 +122,6 @@ class WindowedStream(Generic[K, T]):
             aggregates=aggregates,
             result=function,
         )
-        step.out = Results(step.number, place, None, struct=OBJECTS, of=step)
+        step.out = Results(step.number, place, None, of=step)
         self._flow.added(step)
         return Stream(self._flow, step.out)

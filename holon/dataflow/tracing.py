@@ -161,8 +161,13 @@ def trace(function: Callable[[Any], Any], row_type: Any) -> Decision:
 
     Raises ``Untraceable``, and ``FlowError`` for a field that the type does not have.
     """
+    return trace_with(function, lambda path: Placeholder(Field(()), path, row_type))
+
+
+def trace_with(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> Decision:
+    """As ``trace``, with an argument that is made for each way through the function."""
     scan(function)
-    return _follow(function, lambda path: Placeholder(Field(()), path, row_type), _leaf)
+    return _follow(function, argument, _leaf)
 
 
 def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> None:

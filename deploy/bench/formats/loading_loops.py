@@ -1,6 +1,6 @@
 """Costs of the compiled loops in a process: machine code that Holon keeps, and numba's own cache, in turn.
 
-    python deploy/bench/loading_loops.py [--rounds N] [--json]
+    python deploy/bench/formats/loading_loops.py [--rounds N] [--json]
 
 Each round starts a process for either, both with warm caches. Measured are CPU seconds and the resident memory at the
 end, of a process that has imported numpy (``nothing``) and then has all loops ready. Medians.
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _REPORT = "import resource,psutil; u=resource.getrusage(resource.RUSAGE_SELF); " \
     "print(u.ru_utime+u.ru_stime, psutil.Process().memory_info().rss / (1<<20))"  # fmt: skip
 _NOTHING = "import numpy, psutil, ctypes"

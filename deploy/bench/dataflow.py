@@ -1,0 +1,131 @@
+"""The cost of flows beside processing functions that do the same by columns, and of functions that cannot be followed.
+
+    python deploy/bench/dataflow.py [--pairs N] [--records N] [--json]
+
+Microseconds of CPU an event of the whole job, without a log and a fleet (as `holon profile` measures). Medians of runs
+in turn, and of the ratios to the processing function of the same round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Window, on_window  # noqa: E402
+from holon.dataflow import Flow, Group, Stream, Tumbling  # noqa: E402
+from nodes.compiled.loading import ensure  # noqa: E402
+from nodes.profiling.profile import profiled  # noqa: E402
+from nodes.profiling.records import FileRecords  # noqa: E402
+from wcrdt import GCounter, MapOf, Max, RecordOf  # noqa: E402
+
+BATCH = 5_000
+LEAST_S = 1.0
+KEYS = 1_000
+
+
+class Bid(msgspec.Struct):
+    auction: int
+    price: int
+    channel: str
+    at: int
+
+
+class Hot(msgspec.Struct):
+    end_ms: int
+    auction: int
+    num: int
+    high: int
+
+
+class Hand(ProcessingFunction[Bid]):
+    """The flows below by hand."""
+
+    hot = WCRDT(MapOf(RecordOf(num=GCounter(), high=Max())), Tumbling("10s"))
+
+    def process_batch(self, batch: Batch[Bid], ctx: Context) -> None:
+        rows = (batch["price"] > 100).nonzero()[0]
+        kept = batch.take(rows)
+        elements = (kept["auction"], (kept.ts_ms * 0 + 1, kept["price"]))
+        self.hot.insert_many(elements, kept.ts_ms, rows)
+
+    @on_window(hot, scope="global")
+    async def report(self, window: Window, ctx: Context) -> None:
+        for auction, one in (await self.hot.window_value(window)).items():
+            ctx.emit(Hot(window.end_ms, auction, one["num"], one["high"]))
+
+
+def result(group: Group[int, Bid]) -> Hot:
+    return Hot(group.window.end_ms, group.key, group.count(), group.max(lambda bid: bid.price))
+
+
+def by_expressions() -> Job:
+    flow = Flow("followed")
+    _aggregated(_bids(flow).filter(lambda bid: bid.price > 100))
+    return flow.job
+
+
+def row_by_row() -> Job:
+    """The filter's code keeps it from being followed."""
+    flow = Flow("called")
+    _aggregated(_bids(flow).filter(lambda bid: bid.price is not None and bid.price > 100))
+    return flow.job
+
+
+def _bids(flow: Flow) -> Stream[Bid]:
+    return flow.source("bids", Json(Bid), time=lambda bid: bid.at)
+
+
+def _aggregated(bids: Stream[Bid]) -> None:
+    bids.key_by(lambda bid: bid.auction).window(Tumbling("10s")).agg(result).sink("hot")
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    ensure()
+    hand = Job("hand", Source("bids", JsonColumns(Bid), timestamp="at"), Hand, output="hot-by-hand")
+    jobs = {"by hand": hand, "flow": by_expressions(), "flow, filter row by row": row_by_row()}
+    draw = random.Random(1)
+    found: dict[str, list[float]] = {name: [] for name in jobs}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "bids.jsonl")
+        with path.open("w") as lines:
+            for number in range(arguments.records):
+                bid = {"auction": draw.randrange(KEYS), "price": draw.randrange(1_000), "channel": "web", "at": number}
+                lines.write(json.dumps(bid) + "\n")
+        records = FileRecords(path, arguments.records)
+        for _ in range(arguments.pairs):
+            for name, job in jobs.items():
+                found[name].append(profiled(job, records, BATCH, LEAST_S)[0].us_per_event)
+    rows = [
+        {
+            "job": name,
+            "us_per_event": round(statistics.median(costs), 3),
+            "times": round(statistics.median(c / h for c, h in zip(costs, found["by hand"], strict=True)), 2),
+        }
+        for name, costs in found.items()
+    ]
+    if arguments.json:
+        print(json.dumps({"records": arguments.records, "pairs": arguments.pairs, "rows": rows}))
+    else:
+        for row in rows:
+            print(f"{row['job']:<26} {row['us_per_event']:>8} us an event {row['times']:>6} times")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

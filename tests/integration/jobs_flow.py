@@ -1,0 +1,58 @@
+"""A flow over the events of ``jobs_mixed``, and its results a second time, in plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from holon import Json
+from holon.dataflow import Flow, Tumbling
+from tests.integration.jobs_mixed import INPUT, OUTPUT, Event
+
+TOPS = "tops"
+
+
+class Doubled(msgspec.Struct):
+    id: int
+    amount: int
+
+
+class Total(msgspec.Struct):
+    end_ms: int
+    key: int
+    events: int
+    amount: int
+
+
+flow = Flow("flowing")
+events = flow.source(INPUT, Json(Event), time=lambda event: event.ts)
+rare, usual = events.split(lambda event: event.id % 5 == 0)
+rare.map(lambda event: Doubled(event.id, event.amount * 2)).sink(OUTPUT)
+totals = (
+    usual.key_by(lambda event: event.id % 7)
+    .window(Tumbling("1s"))
+    .agg(lambda g: Total(g.window.end_ms, g.key, g.count(), g.sum(lambda event: event.amount)))
+)
+totals.top(3, by=lambda total: total.amount).sink(TOPS)
+
+
+def expected(events: Mapping[int, Sequence[Event]]) -> tuple[Counter[str], Counter[str]]:
+    """The lines of both outputs."""
+    doubled: list[msgspec.Struct] = []
+    windows: dict[int, dict[int, list[Event]]] = defaultdict(lambda: defaultdict(list))
+    for event in (one for partition in events.values() for one in partition):
+        if event.id % 5 == 0:
+            doubled.append(Doubled(event.id, event.amount * 2))
+        else:
+            windows[event.ts // 1000 * 1000 + 1000][event.id % 7].append(event)
+    tops: list[msgspec.Struct] = []
+    for end_ms, by_key in windows.items():
+        found = [Total(end_ms, key, len(some), sum(e.amount for e in some)) for key, some in sorted(by_key.items())]
+        tops += sorted(found, key=lambda total: -total.amount)[:3]
+    return _lines(doubled), _lines(tops)
+
+
+def _lines(rows: Sequence[msgspec.Struct]) -> Counter[str]:
+    return Counter(msgspec.json.encode(row).decode() for row in rows)

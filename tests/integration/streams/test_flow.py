@@ -1,0 +1,51 @@
+"""A flow on node processes of which one is killed: the results are those of plain Python, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.fleet_support import Command, Stage
+from tests.integration.jobs_flow import TOPS, expected
+from tests.integration.jobs_mixed import OUTPUT
+from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_stage import KafkaStage
+
+FLOW = "tests.integration.jobs_flow:flow"
+STAGES: dict[str, Callable[[Path], Stage]] = {
+    "embedded": lambda folder: Stage(folder),
+    "kafka": lambda folder: KafkaStage(folder, session_bootstrap()),
+}
+
+
+@pytest.fixture(params=STAGES)
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    made = STAGES[request.param](tmp_path)
+    yield made
+    made.log.close()
+
+
+def test_a_flow_is_exact_though_a_node_is_killed(stage: Stage) -> None:
+    stage.feed(3_000)
+    run = stage.open(FLOW)
+    with stage.fleet(2, FLOW, crashpoints={0: "before-checkpoint:2"}) as fleet:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: fleet.members[0].process.poll() is not None, "node 0 dies", fleet)
+        assert fleet.members[0].process.returncode == -9
+        stage.feed(1_000)
+        stage.finish(run, fleet)
+    doubled, tops = expected(stage.events)
+    assert (stage.results(OUTPUT), stage.results(TOPS)) == (doubled, tops)
+
+
+def test_explain_shows_the_steps_of_a_flow_and_refuses_a_job() -> None:
+    with Command("explain", FLOW, "--json") as command:
+        shown = command.json()
+    assert shown["flow"] == "flowing"
+    verbs = ["source", "filter", "reject", "map", "sink", "agg", "top", "sink"]
+    assert [step["verb"] for step in shown["steps"]] == verbs
+    assert [step["how"] for step in shown["steps"]] == ["", *["columns"] * 3, "", "columns", "", ""]
+    with Command("explain", "examples.top_items:job", "--json") as command:
+        assert "a Job, which has no steps" in command.json(exit_code=2)["error"]["message"]
