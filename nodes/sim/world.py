@@ -26,8 +26,8 @@ from nodes.sim.faults.network_partitions import NETSPLITS, STALE, draw_cut
 from nodes.sim.faults.stress import Stress
 from nodes.sim.faults.truncation import Truncating
 from nodes.sim.faults.upstream_duplicates import start_upstream
-from nodes.sim.feed import Feed
-from nodes.sim.inputs import make_input
+from nodes.sim.inputs.feed import Feed
+from nodes.sim.inputs.records import make_input
 from nodes.sim.jobs import CASES, TOPIC, idle_timeout_ms
 from nodes.sim.node_process import Crash, InvariantBroken, NodeProcess
 from nodes.sim.options import Faults, Options

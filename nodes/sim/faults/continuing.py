@@ -17,8 +17,8 @@ from nodes.errors import RunFailed
 from nodes.machine.config import JobRun
 from nodes.sim.faults.stage import Stage
 from nodes.sim.faults.stress import FIRST_SEED
-from nodes.sim.feed import Feed
-from nodes.sim.inputs import make_input
+from nodes.sim.inputs.feed import Feed
+from nodes.sim.inputs.records import make_input
 from nodes.sim.jobs import CASES
 from nodes.sim.node_process import InvariantBroken
 from nodes.streams.continuing import continue_job

@@ -17,7 +17,7 @@ from nodes.log.contract import Log
 from nodes.streams.jobs import open_job
 
 if TYPE_CHECKING:
-    from nodes.sim.feed import Feed
+    from nodes.sim.inputs.feed import Feed
     from nodes.sim.options import Options
 
 UPSTREAM = "upstream"

@@ -24,7 +24,7 @@ from nodes.machine.node import Node
 from nodes.machine.ownership.ownership import Ownership
 from nodes.sim.checks import check_replicas, check_results, outputs, picture
 from nodes.sim.drawing import draw
-from nodes.sim.inputs import make_input
+from nodes.sim.inputs.records import make_input
 from nodes.sim.jobs import CASES, OUTPUT, TOPIC
 from nodes.sim.large_fleets.shared import Shared, SharedDriver, SharedNode
 from nodes.sim.node_process import InvariantBroken

@@ -6,7 +6,7 @@ import json
 import random
 
 from nodes.sim.faults.upstream_duplicates import from_upstream
-from nodes.sim.feed import Feed
+from nodes.sim.inputs.feed import Feed
 from nodes.sim.jobs import CASES
 from nodes.sim.options import Options
 

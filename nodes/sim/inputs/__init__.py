@@ -1,0 +1,1 @@
+"""The input of a simulated run."""
