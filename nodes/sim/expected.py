@@ -266,6 +266,22 @@ def _batch(options: Options, accepted: list[Record]) -> list[Any]:
     return results
 
 
+def _flow(options: Options, accepted: list[Record]) -> list[Any]:
+    results: list[Any] = []
+    for end, records in _windows(options, accepted).items():
+        found: dict[int, list[dict[str, Any]]] = {}
+        for event in (record.event for record in records):
+            found.setdefault(-1 - event["key"] if event["amount"] % 2 else event["key"], []).append(event)
+        totals = [
+            {"end": end, "key": key, "count": len(some), "amount": sum(one["amount"] for one in some),
+             "last": max(one["id"] for one in some)}
+            for key, some in found.items() if len(some) > 1
+        ]  # fmt: skip
+        largest = sorted((total["amount"] for total in totals), reverse=True)[:2]
+        results += [total for total in totals if largest and total["amount"] >= largest[-1]]
+    return results
+
+
 def _routed(options: Options, accepted: list[Record]) -> list[Any]:
     results: list[Any] = [{"id": record.event["id"], "key": record.event["key"]} for record in accepted]
     for end, records in _windows(options, accepted).items():
@@ -280,6 +296,7 @@ _RESULTS = {
     "count": _count,
     "dedupe": _dedupe,
     "fail": _marked,
+    "flow": _flow,
     "guard": _count,
     "idle": _count,
     "idle-backlog": _count,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,6 +31,7 @@ from holon import (
     WLocal,
     on_window,
 )
+from nodes.sim.flow_job import by_flow
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
 from wcrdt.lattices.max_by import MaxBy
@@ -76,7 +78,7 @@ def _job(options: Options, process: Any, **settings: Any) -> Job:
     source = Source(
         TOPIC,
         formats,
-        timestamp=_time_of if isinstance(formats, Json) else "ts",
+        timestamp=attrgetter("ts") if isinstance(formats, Json) else "ts",
         watermarks=ManualWatermarks() if case.manual else BoundedOutOfOrderness(options.delay_ms),
         max_future_skew_ms=MAX_FUTURE_SKEW_MS if case.guarded else None,
         idle_timeout_ms=idle_timeout_ms(options) if case.idle else None,
@@ -95,10 +97,6 @@ def _job(options: Options, process: Any, **settings: Any) -> Job:
 def idle_timeout_ms(options: Options) -> int:
     """Of jobs that allow idleness."""
     return options.idle_timeout_ms or options.failure_timeout_ms
-
-
-def _time_of(event: Event) -> int:
-    return event.ts
 
 
 def _count(options: Options) -> Job:
@@ -380,6 +378,7 @@ CASES: dict[str, Case] = {
     "count": Case(_count),
     "dedupe": Case(_dedupe, windowed=False),
     "fail": Case(_marked, fails=True),
+    "flow": Case(lambda options: by_flow(options, Event, TOPIC, OUTPUT)),
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),
     "idle-backlog": Case(_count, idle=True, backlog=True),
