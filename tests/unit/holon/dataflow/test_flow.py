@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from random import Random
@@ -15,10 +16,15 @@ from holon.dataflow import Flow, FlowError, Group, Sliding, Stream, Tumbling
 from holon.testing import JobTestDriver
 from wcrdt import Quantiles
 
+SEEN: list[Any] = []
+
 
 class Place(msgspec.Struct):
     city: str
     zip: int = 0
+
+    def name(self) -> str:
+        return self.city
 
 
 class Bid(msgspec.Struct):
@@ -123,6 +129,29 @@ def test_functions_that_cannot_be_followed_give_the_same() -> None:
         found.append(outputs(flow, rows))
     assert found[0] == found[1]
     assert flow.explain()[1].how.startswith("row by row: it uses")
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda b: 1 if b.price is None else 2, "is None"),
+        (lambda b: 1 if b.channel is b.place.city else 2, "`is`"),
+        (lambda b: isinstance(b.price, int), "isinstance"),
+        (lambda b: f"{b.price}", "the value itself"),
+        (lambda b: [b.price], "list"),
+        (lambda b: sum(n for n in range(b.price)), "'sum'"),
+        (lambda b: b.channel in {"web", "app"}, "the value itself"),
+        (lambda b: SEEN.append(b) or b.price, "SEEN"),
+        (lambda b: b.place.name(), "attribute 'name' of a Place"),
+        (lambda b: str(b.price), "'str'"),
+        (max, "no function written in Python"),
+    ],
+)
+def test_code_that_a_placeholder_could_mislead_is_not_followed(function: Callable[[Bid], Any], reason: str) -> None:
+    flow = Flow("called")
+    bids_of(flow).map(function).sink("out")
+    how = flow.explain()[1].how
+    assert how.startswith("row by row: ") and re.search(reason, how), how
 
 
 def test_split_flat_map_and_filter_map_give_each_row_where_it_belongs() -> None:

@@ -1,0 +1,53 @@
+"""Bugs in flows: functions that are followed, operators on columns, steps."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+ARITHMETIC = ("tests/unit/holon/dataflow/test_arithmetic.py",)
+FLOW = ("tests/unit/holon/dataflow/test_flow.py",)
+
+FLOWS = (
+    Mutant(
+        "ints of columns wrap",
+        "holon/dataflow/arithmetic.py",
+        "return all(_LEAST <= end <= _MOST for end in ends)",
+        "return True",
+        tests=ARITHMETIC,
+    ),
+    Mutant(
+        "columns of ints are divided by zero without an error",
+        "holon/dataflow/arithmetic.py",
+        "not _are_ints(numbers) or not np.all(numbers[1]) or",
+        "not _are_ints(numbers) or",
+        tests=ARITHMETIC,
+    ),
+    Mutant(
+        "a function is followed one way alone",
+        "holon/dataflow/tracing.py",
+        "for number in range(len(answers), len(taken))]",
+        "for number in range(len(taken), len(taken))]",
+        tests=FLOW,
+    ),
+    Mutant(
+        "rows of one branch go to the places of the other",
+        "holon/dataflow/expressions.py",
+        "found += [(index[places], leaf, taken) for places, leaf, taken in below]",
+        "found += [(places, leaf, taken) for places, leaf, taken in below]",
+        tests=("tests/laws/test_flow_expressions.py",),
+    ),
+    Mutant(
+        "code that tests identity is followed",
+        "holon/dataflow/code_scan.py",
+        'if step.opname in _REFUSED or step.opname.endswith(("_NONE", "_NOT_NONE")):',
+        'if step.opname in _REFUSED and step.opname != "IS_OP":',
+        tests=FLOW,
+    ),
+    Mutant(
+        "ties at the end of a top are cut off",
+        "holon/dataflow/steps.py",
+        'if self.ties == "all" and len(order) > self.n:',
+        'if self.ties == "all" and len(order) > self.n + 1:',
+        tests=FLOW,
+    ),
+)
