@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -202,6 +202,14 @@ def test_aggregates_that_only_some_groups_need() -> None:
     ]
     assert {len(row) for row in expected} == {2, 3}
     assert outputs(flow, rows) == [expected]
+
+
+@pytest.mark.parametrize(("ties", "kept"), [("all", [2, 5]), ("first", [2])])
+def test_equal_rows_at_the_end_of_a_top(ties: Literal["all", "first"], kept: list[int]) -> None:
+    flow = Flow("ties")
+    counts = bids_of(flow).key_by(lambda b: b.auction).window(Tumbling("1s")).agg(lambda g: (g.key, g.count()))
+    counts.top(1, by=lambda row: row[1], ties=ties).map(lambda row: row[0]).sink("out")
+    assert flow.collect({"bids": [Bid(auction, 1, "web", 0, Place("Bern")) for auction in (5, 2)]}) == kept
 
 
 def test_any_lattice_folds() -> None:
