@@ -51,6 +51,9 @@ def _scan(function: FunctionType, seen: set[CodeType]) -> None:
     if function.__code__ in seen:
         return
     seen.add(function.__code__)
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    if not all(map(is_constant, defaults)):
+        raise Untraceable("an argument of it has a default that may change")
     held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for code in _codes(function.__code__):
         if code.co_exceptiontable:

@@ -127,10 +127,10 @@ class _Handler:
 
     async def __call__(self, window: Window, ctx: Context) -> None:
         assert self.step.out is not None
-        rows = self.step.results(await ctx[self.state].window_value(window), window)
+        rows = self.step.results(await ctx[self.state].window_value(window), window, ctx.timestamp_ms)
         self.step.out.pass_on(rows, _OfWindows(ctx, self.outputs, self.states))
 
 
-def _key_bytes(key: str | bytes | int) -> bytes:
-    """A record's key: texts as UTF-8, ints by their digits."""
-    return key if isinstance(key, bytes) else str(key).encode()
+def _key_bytes(key: str | bytes | int | None) -> bytes | None:
+    """A record's key: texts as UTF-8, ints by their digits, None for no key."""
+    return key if isinstance(key, bytes) or key is None else str(key).encode()

@@ -289,15 +289,15 @@ class Aggregation(Step):
     def take(self, rows: Rows, target: Target) -> None:
         target.insert(self, rows)
 
-    def results(self, value: Any, window: Window) -> Rows:
-        """The rows of a complete window, in the order of keys; their event time is the last one in the window."""
+    def results(self, value: Any, window: Window, ts_ms: int) -> Rows:
+        """The rows of a complete window, in the order of keys, with this event time: the last one in the window."""
         keys, values = value.columns() if self.key is not None else ([None], {name: [v] for name, v in value.items()})
         count = len(as_list(keys))
         if not count:
             return Rows(np.empty(0, np.int64), np.arange(0), objects=[])
         columns = {name: each if isinstance(each, np.ndarray) else list(map(plain_value, as_list(each)))
                    for name, each in values.items()}  # fmt: skip
-        groups = Rows(np.full(count, window.end_ms - 1), np.arange(count), columns={
+        groups = Rows(np.full(count, ts_ms), np.arange(count), columns={
             "key": keys, "window.start_ms": np.full(count, window.start_ms),
             "window.end_ms": np.full(count, window.end_ms), **columns,
         })  # fmt: skip

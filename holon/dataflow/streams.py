@@ -71,7 +71,7 @@ class Stream(Generic[T]):
             self._flow, self._flow.added(Top(self._flow.next_number(), caller(), self._step, n=n, by=by, ties=ties))
         )
 
-    def sink(self, topic: str, *, key: Callable[[T], str | bytes | int] | None = None) -> None:
+    def sink(self, topic: str, *, key: Callable[[T], str | bytes | int | None] | None = None) -> None:
         """Write the rows to a topic as JSON; by ``key``, as Kafka's default partitioner routes it."""
         self._flow.added(Sink(self._flow.next_number(), caller(), self._step, topic=topic, key=key))
 

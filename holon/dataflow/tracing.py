@@ -35,17 +35,31 @@ _OF_TEXT = ("count", "endswith", "find", "isalnum", "isalpha", "isdigit", "islow
 
 
 class Path:
-    """One way through a function: the conditions that it asked for, with the answers that it got."""
+    """One way through a function: its conditions with the answers that it got, and all expressions that it made."""
 
     def __init__(self, answers: tuple[bool, ...]) -> None:
         self._answers = answers
         self.taken: list[tuple[Expression, bool]] = []
+        self.made: list[Apply] = []
 
     def decide(self, condition: Expression) -> bool:
         number = len(self.taken)
         answer = self._answers[number] if number < len(self._answers) else True
         self.taken.append((condition, answer))
         return answer
+
+    def apply(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
+        made = Apply(name, function, arguments)
+        self.made.append(made)
+        return made
+
+    def check_used(self, leaf: Leaf) -> None:
+        """Raise ``Untraceable`` for an expression that nothing follows from: Python might raise there."""
+        used = [*_expressions_of(leaf), *(condition for condition, _ in self.taken)]
+        for each in used:  # grows
+            used += each.arguments if isinstance(each, Apply) else ()
+        if any(all(made is not each for each in used) for made in self.made):
+            raise Untraceable("a value that it computes is not used")
 
 
 class Placeholder:
@@ -76,11 +90,11 @@ class Placeholder:
         return bool(self._apply("contains", operator.contains, item))
 
     def _apply(self, name: str, function: Callable[..., Any], *others: Any, type: Any = None) -> Placeholder:
-        arguments = (self._expression, *(_expression_of(other) for other in others))
-        return Placeholder(Apply(name, function, arguments), self._path, type)
+        made = self._path.apply(name, function, self._expression, *map(_expression_of, others))
+        return Placeholder(made, self._path, type)
 
     def _swapped(self, name: str, function: Callable[..., Any], left: Any) -> Placeholder:
-        return Placeholder(Apply(name, function, (_expression_of(left), self._expression)), self._path)
+        return Placeholder(self._path.apply(name, function, _expression_of(left), self._expression), self._path)
 
     def __neg__(self) -> Placeholder:
         return self._apply("-", operator.neg)
@@ -167,7 +181,7 @@ def trace(function: Callable[[Any], Any], row_type: Any) -> Decision:
 def trace_with(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> Decision:
     """As ``trace``, with an argument that is made for each way through the function."""
     scan(function)
-    return _follow(function, argument, _leaf)
+    return _follow(function, argument, _used_leaf)
 
 
 def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> None:
@@ -176,11 +190,11 @@ def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], A
     Raises as ``trace``.
     """
     scan(function)
-    _follow(function, argument, lambda _: Leaf(Constant(None)))
+    _follow(function, argument, lambda *_: Leaf(Constant(None)))
 
 
 def _follow(
-    function: Callable[[Any], Any], argument: Callable[[Path], Any], leaf_of: Callable[[Any], Leaf]
+    function: Callable[[Any], Any], argument: Callable[[Path], Any], leaf_of: Callable[[Any, Path], Leaf]
 ) -> Decision:
     paths: list[tuple[Path, Leaf]] = []
     waiting: list[tuple[bool, ...]] = [()]
@@ -188,7 +202,7 @@ def _follow(
         answers = waiting.pop()
         path = Path(answers)
         try:
-            leaf = leaf_of(function(argument(path)))
+            leaf = leaf_of(function(argument(path)), path)
         except (Untraceable, FlowError):
             raise
         except USER_ERRORS as error:
@@ -209,6 +223,19 @@ def _tree(paths: list[tuple[list[tuple[Expression, bool]], Leaf]]) -> Decision:
     for way, end in paths:
         sides[way[0][1]].append((way[1:], end))
     return Branch(taken[0][0], _tree(sides[True]), _tree(sides[False]))
+
+
+def _used_leaf(result: Any, path: Path) -> Leaf:
+    leaf = _leaf(result)
+    path.check_used(leaf)
+    return leaf
+
+
+def _expressions_of(leaf: Leaf) -> list[Expression]:
+    if isinstance(leaf.result, Field | Constant | Apply):
+        return [leaf.result]
+    below = leaf.result.values() if isinstance(leaf.result, Mapping) else leaf.result
+    return [expression for one in below for expression in _expressions_of(one)]
 
 
 def _leaf(result: Any) -> Leaf:

@@ -144,6 +144,8 @@ def test_functions_that_cannot_be_followed_give_the_same() -> None:
         (lambda b: SEEN.append(b) or b.price, "SEEN"),
         (lambda b: b.place.name(), "attribute 'name' of a Place"),
         (lambda b: str(b.price), "'str'"),
+        (lambda b: (b.price // b.auction, b.price)[1], "not used"),
+        (lambda b, seen=SEEN: b.price, "default"),
         (max, "no function written in Python"),
     ],
 )
@@ -235,6 +237,15 @@ def test_a_division_by_zero_is_the_dead_letter_of_its_record() -> None:
     dead = test.dead()
     assert [row["offset"] for row in dead] == [n for n, b in enumerate(rows) if not b.price]
     assert "ZeroDivisionError" in dead[0]["reason"]
+
+
+def test_times_and_keys_of_functions_that_are_called() -> None:
+    flow = Flow("called")
+    stream = flow.source("bids", Json(Bid), time=lambda b: int(b.at) + 0 * len(b.channel)).key_by(
+        lambda b: b.channel[:2]
+    )
+    stream.window(GlobalWindow()).agg(lambda g: g.key).window(GlobalWindow()).agg(lambda g: g.count()).sink("out")
+    assert outputs(flow, drawn(4)) == [[3]]
 
 
 def test_other_formats_go_row_by_row() -> None:
