@@ -95,14 +95,14 @@ class StandbyBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class StandbySpeaks:
+class StandbyActivated:
     """The owner is late: the next step writes what the standby has held back, and each one after it writes at once."""
 
     unit: int
 
 
 @dataclass(frozen=True, slots=True)
-class StandbySilenced:
+class StandbyDeactivated:
     """The standby holds back again what it writes."""
 
     unit: int
@@ -135,8 +135,8 @@ Event = (
     | CommitsLogged
     | EpochsCovered
     | StandbyBegun
-    | StandbySpeaks
-    | StandbySilenced
+    | StandbyActivated
+    | StandbyDeactivated
     | StandbyPromoted
     | RepliesLogged
 )

@@ -54,7 +54,7 @@ class TransactionNode:
         self.partitions: dict[int, StatePartition] = {}
         self.sequencers: dict[int, Sequencer] = {}
         self.bad_messages = 0
-        self.standing_by: dict[int, UnitStandby] = {}
+        self.standbys: dict[int, UnitStandby] = {}
         """By unit: request partitions first, then state partitions. Others it owns."""
         self._released: list[Append] = []
         self._early: list[tuple[int, Append]] = []  # commits, with an epoch that the log has to have first
@@ -62,11 +62,11 @@ class TransactionNode:
     def owned_partitions(self) -> dict[int, StatePartition]:
         """Without those that it is a standby of."""
         count = self.ledger.sequencers
-        return {number: each for number, each in self.partitions.items() if count + number not in self.standing_by}
+        return {number: each for number, each in self.partitions.items() if count + number not in self.standbys}
 
     def owned_sequencers(self) -> list[int]:
         """Without those that it is a standby of."""
-        return [number for number in sorted(self.sequencers) if number not in self.standing_by]
+        return [number for number in sorted(self.sequencers) if number not in self.standbys]
 
     def _count_with(self, unit: int, tally: TransactionTally) -> None:
         partition = self.partitions.get(unit - self.ledger.sequencers)
@@ -99,9 +99,9 @@ class TransactionNode:
             case e.Ticked():
                 pass
             case _:
-                self._owns_or_stands_by(event)
+                self._ownership_changed(event)
 
-    def _owns_or_stands_by(self, event: e.Event) -> None:
+    def _ownership_changed(self, event: e.Event) -> None:
         """The units that this node works on have changed, or the owner of one of them has."""
         match event:
             case e.PartitionTaken():
@@ -110,22 +110,22 @@ class TransactionNode:
                 self.sequencers[sequencer] = Sequencer(self.ledger, sequencer, self.config, start)
             case e.PartitionLost(partition):
                 self.partitions.pop(partition, None)
-                self.standing_by.pop(self.ledger.sequencers + partition, None)
+                self.standbys.pop(self.ledger.sequencers + partition, None)
             case e.SequencerLost(sequencer):
                 self.sequencers.pop(sequencer, None)
-                self.standing_by.pop(sequencer, None)
+                self.standbys.pop(sequencer, None)
             case e.StandbyBegun(unit):
-                self.standing_by.setdefault(unit, UnitStandby())
+                self.standbys.setdefault(unit, UnitStandby())
                 self._count_with(unit, TransactionTally())
-            case e.StandbySpeaks(unit):
-                self._released += self.standing_by[unit].speak()
-            case e.StandbySilenced(unit):
-                self.standing_by[unit].fall_silent()
+            case e.StandbyActivated(unit):
+                self._released += self.standbys[unit].activate()
+            case e.StandbyDeactivated(unit):
+                self.standbys[unit].deactivate()
             case e.StandbyPromoted(unit):
-                self._released += self.standing_by.pop(unit).speak()
+                self._released += self.standbys.pop(unit).activate()
                 self._count_with(unit, self.tally)
             case e.RepliesLogged(partition, last):
-                self.standing_by[self.ledger.sequencers + partition].saw_reply(last)
+                self.standbys[self.ledger.sequencers + partition].saw_reply(last)
             case _:
                 pass
 
@@ -138,7 +138,7 @@ class TransactionNode:
             inline_bytes=self.config.inline_bytes // self.ledger.partitions,
             new_store=self._new_store,
         )
-        if self.ledger.sequencers + event.partition not in self.standing_by:
+        if self.ledger.sequencers + event.partition not in self.standbys:
             taken.tally = self.tally
         if event.state is not None:
             taken.restore(event.state)
@@ -163,8 +163,8 @@ class TransactionNode:
             self._advance_partitions(now_ms, out)
             if self.ledger.expects == known:  # else a record made here may be all that a partition here has waited for
                 break
-        for unit in sorted(self.standing_by):
-            self.standing_by[unit].forget(self.ledger.done)
+        for unit in sorted(self.standbys):
+            self.standbys[unit].forget(self.ledger.done)
         proposals = (*self.ledger.hanging.take_unpublished(), *self.ledger.crashing.take_unpublished())
         out += [AppendEpochs(to_bytes(each)) for each in proposals]
         out = self._without_early_commits(out)
@@ -175,7 +175,7 @@ class TransactionNode:
         for _ in range(2):  # when one of them cuts, all of them do, in one record
             before = opened
             for number, sequencer in sorted(self.sequencers.items()):
-                standby = self.standing_by.get(number) if self.standing_by else None
+                standby = self.standbys.get(number) if self.standbys else None
                 while True:
                     epoch, made = self.ledger.next_cut(number)[0], out if standby is None else []
                     if not sequencer.advance(now_ms, made, opened):
@@ -189,7 +189,7 @@ class TransactionNode:
 
     def _advance_partitions(self, now_ms: int, out: list[Append]) -> None:
         for number, partition in sorted(self.partitions.items()):
-            standby = self.standing_by.get(self.ledger.sequencers + number) if self.standing_by else None
+            standby = self.standbys.get(self.ledger.sequencers + number) if self.standbys else None
             partition.expects = standby is None
             while True:
                 epoch, made = partition.epoch, out if standby is None else []
@@ -213,7 +213,7 @@ class TransactionNode:
 
 
 def _hold(standby: UnitStandby, epoch: int, now_ms: int, made: list[Append], out: list[Append]) -> None:
-    if standby.speaks:
+    if standby.is_active:
         out += made
     else:
         standby.keep(epoch, now_ms, made)

@@ -1,7 +1,7 @@
 """A standby of a state or request partition: does what the owner does, and holds back what it would write.
 
 The records of two owners are equal and count once, so a standby may write at any time; it does so where the owner is
-late. Until it is silenced, everything that it makes then goes to the log at once.
+late. Until it is deactivated, everything that it makes then goes to the log at once.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class _KeptRecords:
 
 @dataclass(slots=True)
 class UnitStandby:
-    """The records that one unit holds back. ``speaks``: nothing, for now."""
+    """The records that one unit holds back. ``is_active``: it holds back nothing for now."""
 
-    speaks: bool = False
+    is_active: bool = False
     _kept: list[_KeptRecords] = field(default_factory=list)
 
     def keep(self, epoch: int, now_ms: int, appends: list[Append]) -> None:
@@ -86,15 +86,15 @@ class UnitStandby:
         """Whether something that was made before then is not on the log, and a partition or client waits for it."""
         return any(each.since_ms < before_ms and _is_missing(each, ledger) for each in self._kept)
 
-    def speak(self) -> list[Append]:
+    def activate(self) -> list[Append]:
         """Hold nothing back any more; all that is held back."""
-        self.speaks = True
+        self.is_active = True
         kept, self._kept = self._kept, []
         return [each.append for each in kept]
 
-    def fall_silent(self) -> None:
+    def deactivate(self) -> None:
         """Hold back what is made from now on."""
-        self.speaks = False
+        self.is_active = False
 
     @staticmethod
     def _is_needed(kept: _KeptRecords, done: int) -> bool:

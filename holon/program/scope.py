@@ -36,7 +36,7 @@ from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 if TYPE_CHECKING:
     from holon.program.handles import SafeRead
 
-Standing = tuple[int, int, int, int]
+SafeReadPosition = tuple[int, int, int, int]
 """The position of a record at a safe read: entered_ms, watermark_ms, next_watermark_ms, awaits."""
 LOWEST_MS, NEVER_MS = 1 - MAX_TS_MS, END_OF_TIME_MS
 """The first time that an event can have, and one that is later than any."""
@@ -106,16 +106,16 @@ class Scope:
             return NEVER_MS
         return max(watermark_ms - self.replica.lateness_ms, LOWEST_MS)
 
-    def leave_record(self) -> Standing:
+    def leave_record(self) -> SafeReadPosition:
         """The values that ``resume_record`` needs to go on with the record in hand."""
         return (self.entered_ms, self.watermark_ms, self.next_watermark_ms, self.awaits)
 
-    def resume_record(self, standing: Standing) -> None:
+    def resume_record(self, position: SafeReadPosition) -> None:
         """The record that waited for a safe read is in hand again."""
         reads = {**self._record_reads}
-        self.enter_record(standing[0], standing[2])
+        self.enter_record(position[0], position[2])
         self.reads.update(reads)
-        _, self.watermark_ms, _, self.awaits = standing
+        _, self.watermark_ms, _, self.awaits = position
         self.open_from_ms = self.always_open_from(self.watermark_ms)
         self.touched = True
 

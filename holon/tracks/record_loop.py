@@ -95,7 +95,7 @@ class RecordLoop:
         One that moves event time decides about those behind it, so the loop ends there.
         """
         admitted, row = hand.admitted, hand.row
-        if self.undo is None or isinstance(error, HolonError) or self.scope.awaits or hand.stood_at >= 0:
+        if self.undo is None or isinstance(error, HolonError) or self.scope.awaits or hand.waited_at >= 0:
             return False
         if admitted.batch.places is not None or not self.undo.leave_out(marks):
             return False

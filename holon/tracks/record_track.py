@@ -145,7 +145,7 @@ class RecordTrack:
         hand = waiting.hand
         batch = hand.admitted.batch
         self.ctx.offset, self.ctx.timestamp_ms = int(batch.offsets[hand.row]), int(batch.ts_ms[hand.row])
-        self.scope.resume_record(waiting.standing)
+        self.scope.resume_record(waiting.position)
         self.outbox.resume_record(self.ctx.offset, waiting.counts)
         if self._go_through(hand, waiting.loop):
             self._go_on()
@@ -238,7 +238,7 @@ class RecordTrack:
             self._settle(hand.run, hand.admitted)
             return True
         if not isinstance(read, SafeRead):
-            hand.stood_at = hand.row  # or the loop would go on behind it
+            hand.waited_at = hand.row  # or the loop would go on behind it
             with suppress(RuntimeError):  # the function may ignore it
                 loop.close()
             raise self._error(hand.run, hand.index, JobError(NOT_AWAITED.format(read)))
@@ -247,8 +247,8 @@ class RecordTrack:
 
     def _wait(self, hand: InHand, loop: Coroutine[Any, Any, Any], read: SafeRead[Any]) -> None:
         """Wait at a safe read that is not complete yet."""
-        standing, counts = self.scope.leave_record(), self.outbox.record_counts()
-        if hand.stood_at != hand.row:
+        position, counts = self.scope.leave_record(), self.outbox.record_counts()
+        if hand.waited_at != hand.row:
             # Punctuations may come before the first step of the record.
             offset, step = self.scope.record.position
             hand.first_step = step if offset == self.ctx.offset else 0
@@ -258,8 +258,8 @@ class RecordTrack:
             before, behind = hand.part()
             self._rest.insert(0, behind)
             self._settle(before.run, before.admitted)
-        hand.stood_at = hand.row
-        self._waiting = WaitingRecord(loop, read, hand, standing, counts)
+        hand.waited_at = hand.row
+        self._waiting = WaitingRecord(loop, read, hand, position, counts)
         # The effects of this record before the await are part of the prefix that others must read, or no partition
         # would move on.
         self.scope.apply_all()
@@ -298,7 +298,7 @@ class RecordTrack:
     def _record_failed(self, hand: InHand, error: BaseException) -> None:
         """Go on without the record; where it is not taken back, from the start of the run: code is deterministic."""
         run, index = hand.run, hand.index
-        if not self._is_buried(error) or self.scope.awaits or hand.stood_at >= 0:
+        if not self._is_buried(error) or self.scope.awaits or hand.waited_at >= 0:
             raise self._error(run, index, error) from error
         bad, behind = FailedRun(run.cut(index, index + 1), error), run.cut(index + 1, len(run))
         if not hand.taken_back:

@@ -8,7 +8,7 @@ from typing import Any
 
 from holon.formats.input_run import Input
 from holon.program.handles import SafeRead
-from holon.program.scope import Standing
+from holon.program.scope import SafeReadPosition
 from holon.tracks.admission import Admitted
 
 
@@ -16,7 +16,7 @@ from holon.tracks.admission import Admitted
 class InHand:
     """A run of records and the row that its processing has come to.
 
-    ``first_step``: the step from which awaits of this row count, of a row that has waited (``stood_at``).
+    ``first_step``: the step from which awaits of this row count, of a row that has waited (``waited_at``).
     ``accepted``: how many of the rows are counted already. ``taken_back``: the record in hand has failed and is
     left out.
     """
@@ -25,7 +25,7 @@ class InHand:
     admitted: Admitted
     row: int = 0
     accepted: int = 0
-    stood_at: int = -1
+    waited_at: int = -1
     first_step: int = 0
     taken_back: bool = False
 
@@ -60,5 +60,5 @@ class WaitingRecord:
     loop: Coroutine[Any, Any, Any]
     read: SafeRead[Any]
     hand: InHand
-    standing: Standing
+    position: SafeReadPosition
     counts: dict[str, int]

@@ -26,7 +26,7 @@ class PartitionStage(Enum):
     """The release is written; the node works on until another one has claimed the partition."""
     STANDBY_LOADING = "standby loading"
     STANDBY_SCANNING = "standby scanning"
-    STANDING_BY = "standing by"
+    STANDBY_RUNNING = "standby running"
     """The node processes the partition beside its owner, and holds the results back."""
     ENDED = "ended"
 
@@ -38,7 +38,7 @@ class LifecycleEvent(Enum):
     """The checkpoint has been restored, or there is none."""
     SCANNED = "scanned"
     """The tails of the output partitions are known."""
-    STOOD_BY = "stood by"
+    STANDBY_BEGUN = "standby begun"
     """The node is a standby from now on."""
     CLAIMED = "claimed"
     """This node's claim has won."""
@@ -55,40 +55,40 @@ class LifecycleEvent(Enum):
 _BY_STAGE: Mapping[PartitionStage, Mapping[LifecycleEvent, PartitionStage]] = {
     PartitionStage.LOADING: {
         LifecycleEvent.LOADED: PartitionStage.SCANNING,
-        LifecycleEvent.STOOD_BY: PartitionStage.STANDBY_LOADING,
+        LifecycleEvent.STANDBY_BEGUN: PartitionStage.STANDBY_LOADING,
     },
     PartitionStage.SCANNING: {LifecycleEvent.SCANNED: PartitionStage.OWNING},
     PartitionStage.OWNING: {
         LifecycleEvent.OFFERED: PartitionStage.OFFERED,
         LifecycleEvent.RELEASED: PartitionStage.RELEASED,
-        LifecycleEvent.STOOD_BY: PartitionStage.STANDING_BY,
+        LifecycleEvent.STANDBY_BEGUN: PartitionStage.STANDBY_RUNNING,
     },
     PartitionStage.OFFERED: {
         LifecycleEvent.OFFERED: PartitionStage.OFFERED,
         LifecycleEvent.HANDED: PartitionStage.HANDED,
         LifecycleEvent.RELEASED: PartitionStage.RELEASED,
-        LifecycleEvent.STOOD_BY: PartitionStage.STANDING_BY,
+        LifecycleEvent.STANDBY_BEGUN: PartitionStage.STANDBY_RUNNING,
     },
     PartitionStage.HANDED: {
         LifecycleEvent.OFFERED: PartitionStage.HANDED,
         LifecycleEvent.HANDED: PartitionStage.HANDED,
         LifecycleEvent.RELEASED: PartitionStage.RELEASED,
-        LifecycleEvent.STOOD_BY: PartitionStage.STANDING_BY,
+        LifecycleEvent.STANDBY_BEGUN: PartitionStage.STANDBY_RUNNING,
     },
     PartitionStage.RELEASED: {
         LifecycleEvent.OFFERED: PartitionStage.RELEASED,
         LifecycleEvent.HANDED: PartitionStage.RELEASED,
-        LifecycleEvent.STOOD_BY: PartitionStage.STANDING_BY,
+        LifecycleEvent.STANDBY_BEGUN: PartitionStage.STANDBY_RUNNING,
     },
     PartitionStage.STANDBY_LOADING: {
         LifecycleEvent.LOADED: PartitionStage.STANDBY_SCANNING,
         LifecycleEvent.CLAIMED: PartitionStage.LOADING,
     },
     PartitionStage.STANDBY_SCANNING: {
-        LifecycleEvent.SCANNED: PartitionStage.STANDING_BY,
+        LifecycleEvent.SCANNED: PartitionStage.STANDBY_RUNNING,
         LifecycleEvent.CLAIMED: PartitionStage.SCANNING,
     },
-    PartitionStage.STANDING_BY: {LifecycleEvent.CLAIMED: PartitionStage.OWNING},
+    PartitionStage.STANDBY_RUNNING: {LifecycleEvent.CLAIMED: PartitionStage.OWNING},
 }
 TRANSITIONS: Mapping[tuple[PartitionStage, LifecycleEvent], PartitionStage] = {
     **{(stage, event): then for stage, events in _BY_STAGE.items() for event, then in events.items()},
@@ -104,11 +104,11 @@ RUNNING = frozenset(
         PartitionStage.OFFERED,
         PartitionStage.HANDED,
         PartitionStage.RELEASED,
-        PartitionStage.STANDING_BY,
+        PartitionStage.STANDBY_RUNNING,
     }
 )
 """The node processes input."""
-STANDBY = frozenset({PartitionStage.STANDBY_LOADING, PartitionStage.STANDBY_SCANNING, PartitionStage.STANDING_BY})
+STANDBY = frozenset({PartitionStage.STANDBY_LOADING, PartitionStage.STANDBY_SCANNING, PartitionStage.STANDBY_RUNNING})
 
 
 class UnexpectedTransition(AssertionError):

@@ -147,7 +147,7 @@ class Runner:
 
     def become_standby(self, standby: PartitionStandby) -> None:
         """The partition is another's from now on: what only an owner does ends here."""
-        self.lifecycle.happens(LifecycleEvent.STOOD_BY)
+        self.lifecycle.happens(LifecycleEvent.STANDBY_BEGUN)
         self.standby = standby
         self.version, self.releasing_to, self.pending = 0, None, None
 

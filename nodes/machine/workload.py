@@ -264,7 +264,7 @@ class Workload:
     def _slot_requested(self, partition: int) -> None:
         """Somebody has a gap in the partition's slot."""
         runner = self.runners.get(partition)
-        if runner is None or not runner.is_running or not self.replicas.speaks_for(runner):
+        if runner is None or not runner.is_running or not self.replicas.answers_for(runner):
             return
         self._flush(runner, always=True)
         full = self.replica.full(partition) if runner.idle_allowed else self.slot_recovery.full(runner)

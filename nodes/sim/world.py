@@ -59,7 +59,7 @@ class World:
         self.control_checkpoint_rotten = False  # the last one; not two in a row
         self.loss = CheckpointLoss(self)
         self.processes: list[NodeProcess] = []
-        self.standing: list[NodeProcess] = []
+        self.on_stack: list[NodeProcess] = []
         self.gone: list[tuple[NodeProcess, Ending, str]] = []
         self.born = 0
         self.appended_ms = 0
@@ -92,7 +92,7 @@ class World:
     @property
     def depth(self) -> int:
         """How many nodes are on the stack, the one in hand included."""
-        return len(self.standing)
+        return len(self.on_stack)
 
     def run_until(self, done: Callable[[], bool], until_ms: int) -> bool:
         """Step until ``done`` (True) or the time is over (False)."""
@@ -114,7 +114,7 @@ class World:
         ready = [
             process
             for process in self.processes
-            if process.paused_until_ms <= self.now_ms and process not in self.standing
+            if process.paused_until_ms <= self.now_ms and process not in self.on_stack
         ]
         self.now_ms += self.rng.randint(0, max(1, 2 * self.options.tick_ms // max(1, len(ready))))
         if self.now_ms >= self.calm_from_ms and self.faults is not CALM:
@@ -141,7 +141,7 @@ class World:
             process.recover()
 
     def _turn(self, process: NodeProcess) -> None:
-        self.standing.append(process)
+        self.on_stack.append(process)
         process.turned = self.steps
         self.stress.begins(process)
         try:
@@ -151,7 +151,7 @@ class World:
         except (LogError, StoreUnavailable) as error:
             self._gave_up(process, error)
         finally:
-            self.standing.pop()
+            self.on_stack.pop()
         self.stress.ended(process)
         self.code_changes.turned(process)
         left = process.node.left
@@ -262,7 +262,7 @@ class World:
 
     def _churn(self) -> None:
         """One leaves, politely or not, and another one comes."""
-        able = [process for process in self.processes if process not in self.standing]
+        able = [process for process in self.processes if process not in self.on_stack]
         if able:
             process = self.rng.choice(able)
             self.trace.add(self.now_ms, "churn", process.name)
@@ -305,7 +305,7 @@ class World:
         awake = [
             process
             for process in self.processes
-            if process not in self.standing and process.paused_until_ms <= self.now_ms
+            if process not in self.on_stack and process.paused_until_ms <= self.now_ms
         ]
         if not awake:
             return
@@ -325,7 +325,7 @@ class World:
             self._request_stop(process)
 
     def _request_stop(self, process: NodeProcess) -> None:
-        self.standing.append(process)
+        self.on_stack.append(process)
         try:
             process.driver.dispatch(StopRequested())
         except Crash as crash:
@@ -333,7 +333,7 @@ class World:
         except (LogError, StoreUnavailable) as error:
             self._gave_up(process, error)
         finally:
-            self.standing.pop()
+            self.on_stack.pop()
 
     def _chance(self, rate: float) -> bool:
         return rate > 0 and self.rng.random() < rate

@@ -98,17 +98,17 @@ class TransactionDriver:
         if ready is None or self._epochs in ready:
             changes = node.ledger.changes
             epochs_moved = self._turn_epochs()
-            known = node.ledger.changes == changes and not moved and not node.standing_by
+            known = node.ledger.changes == changes and not moved and not node.standbys
             if known and ready is not None and len(ready) == 1:
                 return epochs_moved, True
         for partition in sorted(node.partitions):
             if ready is None or self._calls[partition] in ready:
                 moved |= self._turn_calls(partition)
         moved |= self._turn_all_requests(ready, epochs_moved=epochs_moved)
-        if node.standing_by:
+        if node.standbys:
             self.standbys.turn(node, ready)
         moved |= self.steps.step(e.Ticked()) or epochs_moved
-        if node.standing_by and self.standbys.stand_in(node):
+        if node.standbys and self.standbys.activate_late(node):
             moved |= self.steps.step(e.Ticked())
         return moved, False
 
@@ -162,7 +162,7 @@ class TransactionDriver:
         for number, sequencer in self.node.sequencers.items():
             if sequencer.wants_requests:
                 found[self._requests[number]] = sequencer.position
-        return found | self.standbys.waits_for(self.node) if self.node.standing_by else found
+        return found | self.standbys.waits_for(self.node) if self.node.standbys else found
 
     @property
     def is_waiting(self) -> bool:
@@ -180,7 +180,7 @@ class TransactionDriver:
         """Whether an owner whose standby this node is may be late soon, or a checkpoint may have been loaded."""
         if self.ledger_load.is_loading or self.units.loading:
             return True
-        return bool(self.node.standing_by) and self.standbys.watches(self.node)
+        return bool(self.node.standbys) and self.standbys.watches(self.node)
 
     def loading_owned(self) -> list[int]:
         """The state partitions that no node processes until this one has loaded what they begin with."""

@@ -9,7 +9,7 @@ from tests.tidy.source import Source, Violation
 
 MACHINES = frozenset(
     "node machine ledger claiming sharing work ownership detector merging rejoining handover runner runners "
-    "standby standing_by sequencer sequencers lifecycle".split()
+    "standby standbys sequencer sequencers lifecycle".split()
 )
 """Names of variables and attributes that hold a node's state machine or a part of it."""
 SHELLS = ("nodes", "nexmark", "deploy")

@@ -233,7 +233,7 @@ class Replicas:
             return True
         return self.work.replica.slots[runner.partition].record.position > runner.task.position
 
-    def speaks_for(self, runner: Runner) -> bool:
+    def answers_for(self, runner: Runner) -> bool:
         """True if the runner answers for its partition."""
         return runner.standby is None or (runner.standby.deltas.active_standby.active and not runner.idle_allowed)
 

@@ -143,13 +143,13 @@ class Units:
         """False if the ledger has to be read from its start."""
         unit = self._units[number] = Unit(number)
         if not owns:
-            unit.lifecycle.happens(LifecycleEvent.STOOD_BY)
+            unit.lifecycle.happens(LifecycleEvent.STANDBY_BEGUN)
         return self._load(unit)
 
     def _go_on(self, unit: Unit, *, owns: bool) -> None:
         if unit.is_standby == owns:
             was_running = unit.lifecycle.is_running
-            unit.lifecycle.happens(LifecycleEvent.CLAIMED if owns else LifecycleEvent.STOOD_BY)
+            unit.lifecycle.happens(LifecycleEvent.CLAIMED if owns else LifecycleEvent.STANDBY_BEGUN)
             if was_running and owns:
                 self._promote(unit.number)
             elif was_running:

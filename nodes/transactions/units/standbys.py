@@ -13,11 +13,11 @@ from transactional.node import TransactionNode
 from transactional.standby import reply_name
 
 PATIENCE_MS = 20
-SPEAK_MS = 1000
+ACTIVE_MS = 1000
 """So long an active standby writes all that it makes: its owner may be dead, and found so later."""
 MOST_PATIENCE_MS = 240
 CALM_MS = 2_000
-"""After a false alarm, which the first burst may be: who dies a moment later should be missed as soon as ever."""
+"""So long after a false alarm, which the first burst may be, the patience returns to its first value."""
 
 
 class Standbys:
@@ -39,7 +39,7 @@ class Standbys:
         self._clock_ms = clock_ms
         self._wall_ms = wall_ms
         self._replies_at: dict[int, int] = {}
-        self._spoke_ms: dict[int, int] = {}
+        self._activated_ms: dict[int, int] = {}
         self._patience_ms = PATIENCE_MS
         self.published = 0
 
@@ -50,7 +50,7 @@ class Standbys:
             return ()
         live, owners = claiming.member.live(self._clock_ms()), claiming.ownership.owners()
         detector = claiming.detector
-        return self._succession.ranks(live, owners, detector.pace.unproven(), node.standing_by, detector.running_ms)
+        return self._succession.ranks(live, owners, detector.pace.unproven(), node.standbys, detector.running_ms)
 
     def begins(self, partition: int) -> None:
         """To be called before the last reply of a partition is read."""
@@ -77,33 +77,33 @@ class Standbys:
     def watches(self, node: TransactionNode) -> bool:
         """Whether a standby has something ready that its owner has to write: then it checks often how late that is."""
         done = node.ledger.done
-        return any(standby.watches(done) for standby in node.standing_by.values() if not standby.speaks)
+        return any(standby.watches(done) for standby in node.standbys.values() if not standby.is_active)
 
-    def stand_in(self, node: TransactionNode) -> bool:
-        """Speak for owners that are late; True if one is.
+    def activate_late(self, node: TransactionNode) -> bool:
+        """Activate the standbys of owners that are late; True if one is.
 
         An owner that is late with one unit is late with all: the next epoch would wait for its other units as long
         again.
         """
         now_ms, owners = self._clock_ms(), self._claiming.ownership.owners()
-        for unit, standby in node.standing_by.items():
-            spoke_ms = self._spoke_ms.get(unit)
-            if standby.speaks and (spoke_ms is None or not 0 <= now_ms - spoke_ms < SPEAK_MS):
-                node.receive(e.StandbySilenced(unit))
-        silent = [unit for unit, standby in sorted(node.standing_by.items()) if not standby.speaks]
+        for unit, standby in node.standbys.items():
+            activated_ms = self._activated_ms.get(unit)
+            if standby.is_active and (activated_ms is None or not 0 <= now_ms - activated_ms < ACTIVE_MS):
+                node.receive(e.StandbyDeactivated(unit))
+        silent = [unit for unit, standby in sorted(node.standbys.items()) if not standby.is_active]
         before_ms = self._wall_ms() - self._patience_ms
-        late = {owners.get(unit) for unit in silent if node.standing_by[unit].is_late(node.ledger, before_ms)}
+        late = {owners.get(unit) for unit in silent if node.standbys[unit].is_late(node.ledger, before_ms)}
         for unit in silent:
             if owners.get(unit) in late:
-                node.receive(e.StandbySpeaks(unit))
-                self._spoke_ms[unit] = now_ms
+                node.receive(e.StandbyActivated(unit))
+                self._activated_ms[unit] = now_ms
                 self.published += 1
         if late:  # where that happens again and again, the machine is slow and no node dead
             self._patience_ms = min(2 * self._patience_ms, MOST_PATIENCE_MS)
-        elif all(now_ms - spoke_ms > CALM_MS for spoke_ms in self._spoke_ms.values()):
+        elif all(now_ms - activated_ms > CALM_MS for activated_ms in self._activated_ms.values()):
             self._patience_ms = PATIENCE_MS
         return bool(late)
 
     def _partitions(self, node: TransactionNode) -> list[int]:
         first = node.ledger.sequencers
-        return [unit - first for unit in sorted(node.standing_by) if unit >= first and unit - first in self._replies_at]
+        return [unit - first for unit in sorted(node.standbys) if unit >= first and unit - first in self._replies_at]

@@ -1,4 +1,4 @@
-"""Random transactions on nodes with hot standbys, which speak whenever they like and take over in place."""
+"""Random transactions on nodes with hot standbys, which become active whenever they like and take over in place."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class StandbyWorld(World):
             super().take_sequencer(life, sequencer)
 
     def _promote(self, life: Life, unit: int) -> bool:
-        if unit not in life.node.standing_by:
+        if unit not in life.node.standbys:
             return False
         self.promoted += 1
         if self.draw.random() < self.fragile:
@@ -89,20 +89,20 @@ class StandbyWorld(World):
             super().take(life, number)
 
     def act(self) -> None:
-        """As before, and now and then a standby sees replies, speaks, or is silent again."""
+        """As before, and now and then a standby sees replies, becomes active, or holds back again."""
         self.acts += 1
         self._kill_doomed()
         life = self.draw.choice(self.awake())
-        if not life.node.standing_by or self.draw.random() < 0.9:
+        if not life.node.standbys or self.draw.random() < 0.9:
             super().act()
             return
-        unit = self.draw.choice(sorted(life.node.standing_by))
-        standby = life.node.standing_by[unit]
-        if standby.speaks:
-            life.node.receive(e.StandbySilenced(unit))
+        unit = self.draw.choice(sorted(life.node.standbys))
+        standby = life.node.standbys[unit]
+        if standby.is_active:
+            life.node.receive(e.StandbyDeactivated(unit))
         elif self.draw.random() < 0.2 and standby.is_late(life.node.ledger, self.now_ms):
             self.spoken += 1
-            life.node.receive(e.StandbySpeaks(unit))
+            life.node.receive(e.StandbyActivated(unit))
         elif unit >= self.sequencers and (replies := self.replies(unit - self.sequencers)):
             last = reply_name(to_bytes(self.draw.choice(replies)))
             life.node.receive(e.RepliesLogged(unit - self.sequencers, last))

@@ -28,25 +28,25 @@ WAYS: dict[PartitionStage, list[LifecycleEvent]] = {
         LifecycleEvent.HANDED,
     ],
     PartitionStage.RELEASED: [LifecycleEvent.LOADED, LifecycleEvent.SCANNED, LifecycleEvent.RELEASED],
-    PartitionStage.STANDBY_LOADING: [LifecycleEvent.STOOD_BY],
-    PartitionStage.STANDBY_SCANNING: [LifecycleEvent.STOOD_BY, LifecycleEvent.LOADED],
-    PartitionStage.STANDING_BY: [LifecycleEvent.STOOD_BY, LifecycleEvent.LOADED, LifecycleEvent.SCANNED],
+    PartitionStage.STANDBY_LOADING: [LifecycleEvent.STANDBY_BEGUN],
+    PartitionStage.STANDBY_SCANNING: [LifecycleEvent.STANDBY_BEGUN, LifecycleEvent.LOADED],
+    PartitionStage.STANDBY_RUNNING: [LifecycleEvent.STANDBY_BEGUN, LifecycleEvent.LOADED, LifecycleEvent.SCANNED],
     PartitionStage.ENDED: [LifecycleEvent.ENDED],
 }
 """Events that bring a partition into each stage."""
 
 TABLE = """
-                 LOADED            SCANNED      STOOD_BY         CLAIMED   OFFERED   HANDED    RELEASED  ENDED
-LOADING          SCANNING          -            STANDBY_LOADING  -         -         -         -         ENDED
-SCANNING         -                 OWNING       -                -         -         -         -         ENDED
-OWNING           -                 -            STANDING_BY      -         OFFERED   -         RELEASED  ENDED
-OFFERED          -                 -            STANDING_BY      -         OFFERED   HANDED    RELEASED  ENDED
-HANDED           -                 -            STANDING_BY      -         HANDED    HANDED    RELEASED  ENDED
-RELEASED         -                 -            STANDING_BY      -         RELEASED  RELEASED  -         ENDED
-STANDBY_LOADING  STANDBY_SCANNING  -            -                LOADING   -         -         -         ENDED
-STANDBY_SCANNING -                 STANDING_BY  -                SCANNING  -         -         -         ENDED
-STANDING_BY      -                 -            -                OWNING    -         -         -         ENDED
-ENDED            -                 -            -                -         -         -         -         -
+                 LOADED           SCANNED         STANDBY_BEGUN   CLAIMED  OFFERED  HANDED   RELEASED ENDED
+LOADING          SCANNING         -               STANDBY_LOADING -        -        -        -        ENDED
+SCANNING         -                OWNING          -               -        -        -        -        ENDED
+OWNING           -                -               STANDBY_RUNNING -        OFFERED  -        RELEASED ENDED
+OFFERED          -                -               STANDBY_RUNNING -        OFFERED  HANDED   RELEASED ENDED
+HANDED           -                -               STANDBY_RUNNING -        HANDED   HANDED   RELEASED ENDED
+RELEASED         -                -               STANDBY_RUNNING -        RELEASED RELEASED -        ENDED
+STANDBY_LOADING  STANDBY_SCANNING -               -               LOADING  -        -        -        ENDED
+STANDBY_SCANNING -                STANDBY_RUNNING -               SCANNING -        -        -        ENDED
+STANDBY_RUNNING  -                -               -               OWNING   -        -        -        ENDED
+ENDED            -                -               -               -        -        -        -        -
 """
 
 

@@ -1,4 +1,4 @@
-"""When a standby speaks for an owner that is late, and for which of its units."""
+"""When a standby becomes active for an owner that is late, and for which of its units."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from nodes.log.memory import MemoryLog
 from nodes.transactions.topics import TransactionTopics
-from nodes.transactions.units.standbys import CALM_MS, PATIENCE_MS, SPEAK_MS, Standbys
+from nodes.transactions.units.standbys import ACTIVE_MS, CALM_MS, PATIENCE_MS, Standbys
 from transactional import events as e
 from transactional.epochs.appends import Append, AppendCommit, AppendEpochs
 from transactional.epochs.messages import Cut, to_bytes
@@ -34,13 +34,13 @@ class Watch:
 
     def hold(self, unit: int, append: Append) -> None:
         """The node has made what the owner should write."""
-        self.node.standing_by[unit].keep(1, self.now_ms, [append])
+        self.node.standbys[unit].keep(1, self.now_ms, [append])
 
-    def speaking(self, after_ms: int) -> list[int]:
-        """The units that it speaks for after a while."""
+    def activated(self, after_ms: int) -> list[int]:
+        """The units that are active after a while."""
         self.now_ms += after_ms
-        self.standbys.stand_in(self.node)
-        return [unit for unit, standby in self.node.standing_by.items() if standby.speaks]
+        self.standbys.activate_late(self.node)
+        return [unit for unit, standby in self.node.standbys.items() if standby.is_active]
 
 
 def cut(sequencer: int) -> AppendEpochs:
@@ -51,19 +51,19 @@ def test_who_is_late_with_one_unit_is_spoken_for_in_all_and_nobody_else_is() -> 
     watch = Watch()
     watch.hold(0, cut(0))
     watch.hold(2, AppendCommit(0, b"of the same owner"))
-    assert watch.speaking(PATIENCE_MS) == []
-    assert watch.speaking(1) == [0, 2]
+    assert watch.activated(PATIENCE_MS) == []
+    assert watch.activated(1) == [0, 2]
     assert watch.standbys.published == 2
-    assert watch.speaking(SPEAK_MS) == []
+    assert watch.activated(ACTIVE_MS) == []
 
 
 def test_after_an_alarm_a_standby_has_more_patience_for_a_while() -> None:
     watch = Watch()
     watch.hold(0, cut(0))
-    assert watch.speaking(PATIENCE_MS + 1) == [0, 2]
+    assert watch.activated(PATIENCE_MS + 1) == [0, 2]
     watch.hold(1, cut(1))
-    assert watch.speaking(PATIENCE_MS + 1) == [0, 2], "the machine may be slow"
-    assert watch.speaking(PATIENCE_MS) == [0, 1, 2, 3]
-    watch.speaking(CALM_MS + 1)
+    assert watch.activated(PATIENCE_MS + 1) == [0, 2], "the machine may be slow"
+    assert watch.activated(PATIENCE_MS) == [0, 1, 2, 3]
+    watch.activated(CALM_MS + 1)
     watch.hold(0, cut(0))
-    assert watch.speaking(PATIENCE_MS + 1) == [0, 2]
+    assert watch.activated(PATIENCE_MS + 1) == [0, 2]

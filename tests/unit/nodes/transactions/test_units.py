@@ -136,7 +136,7 @@ def test_epochs_that_a_load_will_need_are_not_forgotten_while_others_save() -> N
     stage, other, _ = loads_beside_a_busy_owner(reads_first=True)
     stage.stuck = set()
     stage.turn(20)
-    assert set(other.units.stages().values()) == {UnitStage.OWNING, UnitStage.STANDING_BY}
+    assert set(other.units.stages().values()) == {UnitStage.OWNING, UnitStage.STANDBY_RUNNING}
     del stage.nodes["one"]
     assert stage.deposits() == [9] * len(ACCOUNTS)
 
@@ -150,7 +150,7 @@ def test_checkpoints_that_were_replaced_during_a_load_are_looked_for_again() -> 
     stage.turn(20)
     assert all(unit.names and unit.names != names[unit.number] for unit in gone), "they are not loaded again"
     stage.turn(300)
-    assert set(other.units.stages().values()) == {UnitStage.OWNING, UnitStage.STANDING_BY}
+    assert set(other.units.stages().values()) == {UnitStage.OWNING, UnitStage.STANDBY_RUNNING}
     assert other.node is node, "the log was read from its start"
     del stage.nodes["one"]
     assert stage.deposits() == [9] * len(ACCOUNTS)
@@ -183,12 +183,12 @@ def test_a_node_walks_only_along_the_table_and_through_each_of_its_own_stages(mo
         assert stage.deposits() and other.node.owned_partitions()
     ours = {
         (UnitStage.LOADING, LifecycleEvent.LOADED),
-        (UnitStage.LOADING, LifecycleEvent.STOOD_BY),
+        (UnitStage.LOADING, LifecycleEvent.STANDBY_BEGUN),
         (UnitStage.SCANNING, LifecycleEvent.SCANNED),
         (UnitStage.STANDBY_LOADING, LifecycleEvent.LOADED),
         (UnitStage.STANDBY_SCANNING, LifecycleEvent.SCANNED),
-        (UnitStage.STANDING_BY, LifecycleEvent.CLAIMED),
-        (UnitStage.STANDING_BY, LifecycleEvent.ENDED),
+        (UnitStage.STANDBY_RUNNING, LifecycleEvent.CLAIMED),
+        (UnitStage.STANDBY_RUNNING, LifecycleEvent.ENDED),
         (UnitStage.OWNING, LifecycleEvent.ENDED),
     }
     assert ours <= seen <= TRANSITIONS.keys(), f"missing: {ours - seen}, in no table: {seen - TRANSITIONS.keys()}"
