@@ -19,7 +19,7 @@ from nodes.log.kafka.direct.connection import Lost, Wire, leaders
 from nodes.log.kafka.direct.leaders import addresses
 from nodes.log.kafka.direct.produce_requests import PartitionName, send_batches, taken
 from nodes.log.kafka.direct.record_batch import BatchWriter, Producer, UnsentRecords
-from nodes.log.kafka.record_columns import Records
+from nodes.log.kafka.record_columns import RecordColumns
 
 RECORDS = 1000
 """Of one partition that go out together: a third of a MB."""
@@ -59,7 +59,7 @@ def _prepare_one(folder: Path, rounds: int, partitions: int, partition: int, see
             values = encode_json(
                 generate_slice(config, partition + number * span, partition + (number + 1) * span, partitions)
             )
-            pieces = deque([UnsentRecords(Records(values, None, None), lambda end: None, 0.0)])
+            pieces = deque([UnsentRecords(RecordColumns(values, None, None), lambda end: None, 0.0)])
             batch = writer.write(pieces, _NOBODY, -1, time.time_ns() // 1_000_000)
             assert batch.count == RECORDS and not pieces, f"{batch.count} of {RECORDS} records fit into a batch"
             at += file.write(batch.data)

@@ -1,6 +1,6 @@
 """A node of a transactional job as a state machine: ``step(event, now_ms) -> what to append``.
 
-A caller with several events passes all to ``hear`` and steps once: effects are computed once, and leave together.
+A caller with several events passes all to ``receive`` and steps once: effects are computed once, and leave together.
 
 Two rules for this file: it knows no clock and no log, and all it shares with other nodes is on the log.
 """
@@ -13,7 +13,7 @@ from transactional import events as e
 from transactional.epochs.appends import Append, AppendCommit, AppendEpochs
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import BadRecord, call_message, to_bytes
-from transactional.epochs.pieces import together, travelling
+from transactional.epochs.pieces import batch_messages, travelling
 from transactional.epochs.sequencer import EpochConfig, Sequencer
 from transactional.execution.crashing import Trying
 from transactional.operators import Program
@@ -168,7 +168,7 @@ class TransactionNode:
         proposals = (*self.ledger.hanging.take_unpublished(), *self.ledger.crashing.take_unpublished())
         out += [AppendEpochs(to_bytes(each)) for each in proposals]
         out = self._without_early_commits(out)
-        return together(travelling(out, self.config.compress_bytes, self.config.piece_bytes))
+        return batch_messages(travelling(out, self.config.compress_bytes, self.config.piece_bytes))
 
     def _advance_sequencers(self, now_ms: int, out: list[Append]) -> None:
         opened = 0

@@ -26,7 +26,7 @@ from nodes.api import EmbeddedLog, Fleet, Monitor, declare_end, load_settings, o
 from nodes.machine import messages as m
 from nodes.machine.facts import PartitionClaimed
 from nodes.machine.ownership.ownership import Ownership
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 
 AROUND_MS = 500
 SETTLE_S = 3.0
@@ -103,7 +103,7 @@ def main() -> None:
         with Fleet("deploy.bench.joining:job", settings, 2, environment={"PYTHONPATH": root}) as fleet:
             feeder.start()
             until(monitor, {0, 1})
-            began = History(log, run.job).offset
+            began = JobControlHistory(log, run.job).offset
             for number in range(2, 2 + options.rounds):
                 fleet.add(number)
                 until(monitor, {0, 1, number})

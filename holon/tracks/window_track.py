@@ -25,7 +25,7 @@ from wcrdt.windows.ends import EndIndex
 
 Windows = dict[str, list[Window]]
 """Of one end, by state."""
-TOGETHER_BYTES = 16 << 20
+DELTA_BYTES = 16 << 20
 """So much of what a stage has written goes into one delta, before it answers more: no reader takes four times that."""
 
 
@@ -135,7 +135,7 @@ class WindowTrack:
         return True
 
     def _is_full(self, stage: int, track: OwnTrack) -> bool:
-        return stage < self.last_stage and track.unsent_bytes() >= TOGETHER_BYTES
+        return stage < self.last_stage and track.unsent_bytes() >= DELTA_BYTES
 
     def _complete_through(self, stage: int) -> int:
         """Windows of a stage's states that end at or before this can be read here.

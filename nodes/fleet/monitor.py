@@ -12,8 +12,8 @@ from nodes.machine.config import JobRun
 from nodes.machine.facts import CheckpointRecorded, FleetStopRequested, JobFailed
 from nodes.machine.membership.heartbeats import GROUPS
 from nodes.machine.ownership.ownership import Ownership
-from nodes.streams.control_history import History
-from nodes.streams.jobs import Topics
+from nodes.streams.control_history import JobControlHistory
+from nodes.streams.jobs import JobTopics
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Monitor:
     def __init__(self, log: Log, run: JobRun) -> None:
         self.log = log
         self.run = run
-        self.topics = Topics.of(run)
+        self.topics = JobTopics.of(run)
         self.progress: dict[int, int] = dict(enumerate(run.start_offsets))
         self.nodes: dict[str, NodeView] = {}
         self.failure: str | None = None
@@ -51,7 +51,7 @@ class Monitor:
 
     def _begin(self) -> None:
         """Read the control topic up to now."""
-        history = History(self.log, self.run.job)
+        history = JobControlHistory(self.log, self.run.job)
         self._failure_key = history.failure_key(self.run.job)
         self._control_at = history.offset
         self.ownership = history.ownership

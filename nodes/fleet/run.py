@@ -175,7 +175,7 @@ class FleetRun:
     def _check(self, over: bool = False) -> None:
         now_s = time.monotonic()
         self._print_lines()
-        self.supervisor.check(now_s, lambda: self._knows_over() or over)
+        self.supervisor.check(now_s, lambda: self._poll_over() or over)
         if now_s - self._measured_s > MEASURE_S:
             self._measured_s = now_s
             self.fleet.measure()
@@ -185,7 +185,7 @@ class FleetRun:
             self._watch_progress(now_s)
         time.sleep(CHECK_INTERVAL_S)
 
-    def _knows_over(self) -> bool:
+    def _poll_over(self) -> bool:
         self.monitor.poll()
         return self.monitor.over
 

@@ -29,7 +29,7 @@ class BufferPool:
         """Number of buffers, in use or in the pool."""
         return len(self._in_use) + len(self._spare)
 
-    def lend(self) -> Buffer:
+    def acquire(self) -> Buffer:
         """A buffer from the pool, not zeroed: it may hold bytes of its last use."""
         with self._lock:
             memory = self._spare.pop() if self._spare else np.empty(self._size_bytes, np.uint8).data

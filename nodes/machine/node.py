@@ -19,7 +19,7 @@ from nodes.machine import messages as m
 from nodes.machine.broadcast.deltas_to_send import DeltasTooLarge
 from nodes.machine.broadcast.gaps import Gaps, end_of
 from nodes.machine.broadcast.merged_checkpoints import Merging
-from nodes.machine.broadcast.pieces import PieceLost, Pieces
+from nodes.machine.broadcast.pieces import BroadcastPieces, PieceLost
 from nodes.machine.broadcast.rejoining import Rejoining
 from nodes.machine.code_check import is_recorded
 from nodes.machine.config import JobRun, NodeConfig, WantedInput
@@ -70,7 +70,7 @@ class Node:
         self.heartbeats = HeartbeatGroups(config)
         self.replica = self._make_replica()
         self.gaps = Gaps(self.replica, config.failure_timeout_ms)
-        self._pieces = Pieces()
+        self._pieces = BroadcastPieces()
         self.work = Workload(config, run, self.replica, self.ownership, Trials(self.code_hash, apart))
         self.merging = Merging(config, run.incarnation, self.replica, self.gaps)
         self.rejoining = Rejoining(self.work, self.merging)

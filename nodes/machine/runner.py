@@ -138,10 +138,10 @@ class Runner:
         """The output tails are known: what is on the log already is not written again."""
         if self.standby is not None:
             self.standby.outputs.begin(last, ends)
-        self._know_outputs(last, ends)
+        self._set_outputs(last, ends)
         self.lifecycle.happens(LifecycleEvent.SCANNED)
 
-    def _know_outputs(self, last: dict[OutputPartition, dict[int, LastSeen]], ends: dict[OutputPartition, int]) -> None:
+    def _set_outputs(self, last: dict[OutputPartition, dict[int, LastSeen]], ends: dict[OutputPartition, int]) -> None:
         self._skip = {to: dict(tracks) for to, tracks in last.items() if tracks}
         self.output_ends = dict(ends)
 
@@ -157,7 +157,7 @@ class Runner:
         standby, self.standby, self.version = self.standby, None, version
         if standby is None or not self.is_running:
             return None  # what it waits for comes to it as the owner
-        self._know_outputs(standby.outputs.seen, standby.outputs.ends)
+        self._set_outputs(standby.outputs.seen, standby.outputs.ends)
         self.last_checkpoint_ms = now_ms
         return standby
 

@@ -17,7 +17,7 @@ from nodes.checkpoints.store import CheckpointKey, CheckpointStore
 from nodes.log.contract import FetchedRecords, Log, TopicPartition
 from nodes.machine.node import Node
 from nodes.metrics.catalogue import DELAY_BUCKETS_S
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 MARKS = 4096
@@ -188,7 +188,7 @@ class CountingLog:
 class MeteredLog(CountingLog):
     """The log of a streaming node: its input, its broadcast, its outputs."""
 
-    def __init__(self, log: Log, topics: Topics, meter: Meter) -> None:
+    def __init__(self, log: Log, topics: JobTopics, meter: Meter) -> None:
         super().__init__(log, meter)
         self._source = topics.source
         self._broadcast = topics.broadcast

@@ -20,7 +20,7 @@ from nodes.metrics.figures import Desk, FigureDesk
 from nodes.metrics.health import Health, HealthLimits, live, ready
 from nodes.metrics.server import MetricsServer, Pages
 from nodes.settings.settings import Settings
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class NodeMetrics(ServedMetrics):
 
     def metered(self, log: Log) -> Log:
         """The log, with what the node reads and appends counted."""
-        return cast("Log", MeteredLog(log, Topics.of(self.node.run), self.meter))
+        return cast("Log", MeteredLog(log, JobTopics.of(self.node.run), self.meter))
 
     def turned(self) -> None:
         """After every turn of the node's loop."""

@@ -26,7 +26,7 @@ from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.python_process import child_environment, module_command
 from nodes.replay.child import FedRecord, ReplayInput, ReplayStep
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 from nodes.streams.upstream import upstream_incarnations
 
 WAYS = ({"PYTHONHASHSEED": "1", "TZ": "UTC"}, {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"})
@@ -73,7 +73,7 @@ class RecordPlace(msgspec.Struct, array_like=True):
 
 def counted_upstream(log: Log, job: Job[Any]) -> dict[str, int] | None:
     """Job -> the incarnation whose outputs count in the input of this one; None: its duplicates are records."""
-    started = History(log, job).ownership.started if job.control_topic in log.topics() else None
+    started = JobControlHistory(log, job).ownership.started if job.control_topic in log.topics() else None
     if started is not None:
         recorded = started.description.get(m.UPSTREAM)
         return None if recorded is None else msgspec.json.decode(recorded, type=dict[str, int])

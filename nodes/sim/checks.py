@@ -15,7 +15,7 @@ from holon.job import DEAD, LATE, MAIN
 from holon.outputs.identity import OutputId
 from nodes.log.contract import FetchedRecords, Log
 from nodes.machine import messages as m
-from nodes.machine.broadcast.pieces import PieceLost, Pieces
+from nodes.machine.broadcast.pieces import BroadcastPieces, PieceLost
 from nodes.machine.facts import PartitionClaimed
 from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.runner import Runner
@@ -25,7 +25,7 @@ from nodes.sim.faults.upstream_duplicates import first_copies
 from nodes.sim.jobs import CASES, TOPIC, Case
 from nodes.sim.node_process import InvariantBroken
 from nodes.streams.control_history import control_topic
-from nodes.streams.jobs import Topics, read_ownership
+from nodes.streams.jobs import JobTopics, read_ownership
 from wcrdt.codec import DecodeError
 from wcrdt.replica.replica import Replica
 from wcrdt.replica.slots import RECORD_START
@@ -41,7 +41,7 @@ SHOWN = 5
 FRESH = "a reader from the start"
 
 
-class Known(Protocol):
+class CheckedNode(Protocol):
     """The fields of an incarnation that the checks read."""
 
     @property
@@ -85,7 +85,7 @@ class Checked(Protocol):
     def failed(self) -> bool: ...
 
     @property
-    def processes(self) -> Sequence[Known]: ...
+    def processes(self) -> Sequence[CheckedNode]: ...
 
 
 def check_results(world: Checked) -> Expected:
@@ -142,7 +142,7 @@ def _input(world: Checked) -> list[list[tuple[int, bytes | None]]]:
 
 def outputs(world: Checked, output: str) -> list[bytes]:
     """All values of an output, as its users read them."""
-    reader = OutputReader(world.log, Topics.of(world.run).outputs[output], verify_repeats=True)
+    reader = OutputReader(world.log, JobTopics.of(world.run).outputs[output], verify_repeats=True)
     values, identities = [], set()
     for found in reader.read_available():
         if found.identity is not None and found.identity.incarnation < world.run.origin:
@@ -201,7 +201,7 @@ def check_control_checkpoints(world: Checked) -> None:
 
 def check_repeats(world: Checked) -> None:
     """O2 on the raw topics: all writes of an identity have the same bytes, and go to the same output partition."""
-    for output, topic in Topics.of(world.run).outputs.items():
+    for output, topic in JobTopics.of(world.run).outputs.items():
         first: dict[tuple[int, OutputId], tuple[int, bytes]] = {}
         for partition in range(world.log.partitions(topic)):
             chunk = whole(world.log, topic, partition)
@@ -217,7 +217,7 @@ def check_repeats(world: Checked) -> None:
 
 def check_unsent(world: Checked) -> None:
     """A node that is cut off answers nothing false: the outputs that it could not write are on the log in the end."""
-    topics = Topics.of(world.run).outputs
+    topics = JobTopics.of(world.run).outputs
     known = set(topics.values())
     unsent = [(topic, OutputId.from_bytes(header), value) for topic, header, value in world.unsent if topic in known]
     if not unsent:
@@ -301,7 +301,7 @@ def _demand_subset(what: str, got: Counter[str], wanted: Counter[str]) -> None:
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 
-def check_replicas(world: Checked, processes: Sequence[Known], behind: bool = False) -> None:
+def check_replicas(world: Checked, processes: Sequence[CheckedNode], behind: bool = False) -> None:
     """O3: all that know the same prefix are equal, byte for byte; one that reads the broadcast from the start too.
 
     ``behind``: a node that has left may lack deltas that were lost on the way to it; what it has must be right. So may
@@ -338,7 +338,7 @@ def check_replicas(world: Checked, processes: Sequence[Known], behind: bool = Fa
                 )
 
 
-def _owned(process: Known) -> list[tuple[int, Runner]]:
+def _owned(process: CheckedNode) -> list[tuple[int, Runner]]:
     return [(p, runner) for p, runner in process.node.work.runners.items() if runner.standby is None]
 
 
@@ -354,7 +354,7 @@ def check_idle_progress(world: Checked) -> None:
 
 def catch_up(log: Log, world: Checked, replica: Replica, positions: list[int]) -> None:
     """Read the broadcast to its end without a node; one that has left may have read what a broker has lost since."""
-    topic, pieces = Topics.of(world.run).broadcast, Pieces()
+    topic, pieces = JobTopics.of(world.run).broadcast, BroadcastPieces()
     for partition, offset in enumerate(positions):
         for value in whole(log, topic, partition, min(offset, log.end_offset(topic, partition))).values:
             try:

@@ -17,9 +17,9 @@ from nodes.sim.faults.flaky_log import NodeLog
 from nodes.sim.faults.lost_writes import Parcel
 from nodes.sim.faults.network_partitions import STALE, Cut, no_cut
 from nodes.sim.store import FlakyCheckpoints, LateLoader, LateSaver
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 from nodes.streams.driver import Driver
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 
 if TYPE_CHECKING:
     from nodes.checkpoints.store import StoreUnavailable
@@ -51,7 +51,7 @@ class NodeProcess:
         self.taken = 0  # partitions, over from others
         self.rate = world.rng.choice([0.5, 1.0, 2.0]) if world.faults.clock_rates else 1.0
         self.offset_ms = world.rng.randint(0, HOUR_MS)
-        self.topics = Topics.of(world.run)
+        self.topics = JobTopics.of(world.run)
         self.cut = no_cut()
         self._reply_lost = False
         options = world.options
@@ -74,7 +74,7 @@ class NodeProcess:
             until=tuple(world.input_until),
         )
         self.log = NodeLog(world.log, self, world.trimmed)
-        history = History(self.log, world.run.job)
+        history = JobControlHistory(self.log, world.run.job)
         self.savers = [LateSaver[Event](self.now_ms, options.save_ms, world.rng) for _ in range(2)]
         self.turns = Turns(options, world.rng)
         self.node = BusyNode(config, world.run, history.ownership, self.turns.spend)

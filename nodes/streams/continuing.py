@@ -18,7 +18,7 @@ from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.machine.config import ContinuedIncarnation, origin_of
 from nodes.machine.ownership.ownership import VERSION, Ownership
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 from nodes.streams.jobs import Description, create_topics, live_guard_ms
 from wcrdt.codec import DecodeError
 from wcrdt.windows.assigners import END_OF_TIME_MS
@@ -31,7 +31,7 @@ def continue_job(log: Log, job: Job, store: CheckpointStore, *, bounded: bool = 
 
     Raises ``RunFailed`` where what has ended cannot be gone on with.
     """
-    history = History(log, job)
+    history = JobControlHistory(log, job)
     ended, started = history.ownership, history.ownership.started
     if started is None or not ended.all_done():
         return

@@ -32,7 +32,7 @@ def control_topic(job: ControlledJob) -> ControlTopic:
     return ControlTopic(job.name, job.control_topic, f"_holon.{job.name}.control-checkpoints", CHECKPOINTS_READ)
 
 
-class History(ControlHistory):
+class JobControlHistory(ControlHistory):
     """Of a streaming job, read to the end."""
 
     def __init__(self, log: Log, job: ControlledJob) -> None:

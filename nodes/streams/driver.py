@@ -27,7 +27,7 @@ from nodes.streams.io.joining import Joining
 from nodes.streams.io.output_identities import follow, read_tail
 from nodes.streams.io.partition_checkpoints import Storing
 from nodes.streams.io.sending import Sending
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 from nodes.streams.notices import Notices
 from nodes.streams.truncation import Truncation
 
@@ -73,7 +73,7 @@ class Driver:
         self.node = node
         self.log = log
         self.now_ms = now_ms
-        self.topics = Topics.of(node.run)
+        self.topics = JobTopics.of(node.run)
         self.batch_max_records = batch_max_records
         self.crashpoint = crashpoint
         self.report = report

@@ -25,7 +25,7 @@ from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership.ownership import CODE, RETRY, VERSION, Ownership
 from nodes.runtime.heartbeat_reader import HEARTBEAT_RETENTION_MS
 from nodes.runtime.user_modules import import_user_module
-from nodes.streams.control_history import History, control_topic, heartbeat_topic
+from nodes.streams.control_history import JobControlHistory, control_topic, heartbeat_topic
 from nodes.streams.upstream import upstream_incarnations
 
 INTERNAL = "_holon."
@@ -34,7 +34,7 @@ TOPIC_POLL_TIMEOUT_S, TOPIC_POLL_INTERVAL_S = 1.0, 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class JobTopics:
     """Names of everything that a run reads and writes."""
 
     source: str
@@ -50,7 +50,7 @@ class Topics:
         return f"{self.heartbeats}.groups"
 
     @classmethod
-    def of(cls, run: JobRun) -> Topics:
+    def of(cls, run: JobRun) -> JobTopics:
         job = run.job
         return cls(
             job.source.topic,
@@ -80,7 +80,7 @@ def live_guard_ms(bounded: bool) -> int | None:
 
 def read_ownership(log: Log, job: Job) -> Ownership | None:
     """The control topic folded to its end; None if the job never ran on this log."""
-    return History(log, job).ownership if job.control_topic in log.topics() else None
+    return JobControlHistory(log, job).ownership if job.control_topic in log.topics() else None
 
 
 def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = False, bounded: bool = False) -> JobRun:
@@ -96,14 +96,14 @@ def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = Fal
 
 def open_history(
     log: Log, job: Job, *, reset: bool = False, accept_code: bool = False, bounded: bool = False
-) -> tuple[JobRun, History]:
+) -> tuple[JobRun, JobControlHistory]:
     """As ``open_job``; also gives the control topic as it was read for that, so that a node need not read it again."""
     partitions = input_partitions(log, job)
     _check_control(log, job)
     log.create_topic(job.control_topic, 1)
     log.create_topic(control_topic(job).checkpoints, 1)
     log.create_topic(heartbeat_topic(job), 1, retention_ms=HEARTBEAT_RETENTION_MS)
-    history = History(log, job)
+    history = JobControlHistory(log, job)
     incarnation = history.ownership.incarnation
     if incarnation == NO_INCARNATION or reset:
         described = _described(log, job, partitions, bounded)
@@ -132,7 +132,7 @@ def with_policy(job: Job, on_error: Literal["fail", "dead-letter"] | None) -> Jo
 
 def failure_key(log: Log, job: Job) -> str:
     """Which failures concern this code: another code, policy or a retry since then is worth another try."""
-    return History(log, job).failure_key(job)
+    return JobControlHistory(log, job).failure_key(job)
 
 
 def request_retry(log: Log, run: JobRun) -> None:
@@ -288,7 +288,7 @@ def _check_topics(log: Log, run: JobRun) -> None:
 
 def topics_of(run: JobRun) -> dict[str, int]:
     """Every topic that a run needs, with its number of partitions."""
-    topics = Topics.of(run)
+    topics = JobTopics.of(run)
     wanted = {topics.source: run.partitions, topics.control: 1, topics.heartbeats: 1, topics.broadcast: run.partitions}
     wanted[control_topic(run.job).checkpoints] = 1
     return wanted | {topic: run.output_partitions[name] for name, topic in topics.outputs.items()}
@@ -351,9 +351,9 @@ def _gives_job(value: object) -> bool:
 
 __all__ = [
     "Description",
-    "History",
+    "JobControlHistory",
     "JobMismatch",
-    "Topics",
+    "JobTopics",
     "UnknownTopic",
     "declare_end",
     "failure_key",

@@ -35,7 +35,7 @@ from nodes.runtime.process_start import IDLE_WAIT_S, monotonic_ms, node_log
 from nodes.runtime.stop_signals import StopSignals
 from nodes.runtime.turns import Wait, turn_until
 from nodes.settings.settings import Settings
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 from nodes.streams.crashing_records import RecordsApart
 from nodes.streams.driver import Driver
 from nodes.streams.io.inputs import use_parts
@@ -92,7 +92,7 @@ class NodeProcess(NodeShell):
         config: NodeConfig,
         settings: Settings,
         parent: int | None = None,
-        history: History | None = None,
+        history: JobControlHistory | None = None,
     ) -> None:
         super().__init__()
         install_secret(secrets.randbits(64))
@@ -110,7 +110,7 @@ class NodeProcess(NodeShell):
         self.log = log
         self.config = config
         self.settings = settings
-        history = History(log, run.job) if history is None else history
+        history = JobControlHistory(log, run.job) if history is None else history
         self._parent = parent
         self._leaving = threading.Event()
         self._stop_requested = False  # the node has got its ``StopRequested``

@@ -15,7 +15,7 @@ from nodes.machine import messages as m
 from nodes.machine.config import WantedInput
 from nodes.machine.events import OutputPartition
 from nodes.machine.node import Node
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 
 PATIENCE_MS = 1000
 """So long a node may be behind the known offset of an input, before it requests the input's end from the log."""
@@ -28,7 +28,7 @@ class Truncation:
         self.node = node
         self.log = log
         self.report = report
-        self.topics = Topics.of(node.run)
+        self.topics = JobTopics.of(node.run)
         self._ends: dict[OutputPartition, int] = {}
         self._problem: LogTruncated | None = None
         self._lacking_since_ms: dict[int, int] = {}

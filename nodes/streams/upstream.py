@@ -14,7 +14,7 @@ from holon.outputs.identity import newest_incarnations
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
 from nodes.machine.config import JobRun, origin_of
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 
 TAIL_RECORDS = 1000
 """So many of the last records of each input partition are looked at: of jobs of another log nothing else is known."""
@@ -42,7 +42,7 @@ def started_incarnations(log: Log) -> dict[str, int]:
         named = _Named(job)
         if incarnation and named.control_topic in topics:
             with suppress(RunFailed):  # that job cannot go on itself; its topics are all that is known
-                started = History(log, named).ownership.started
+                started = JobControlHistory(log, named).ownership.started
                 found[job] = 0 if started is None else origin_of(started)
     return found
 

@@ -17,7 +17,7 @@ import pytest
 from examples.bank import program
 from nodes.log import Log, open_log
 from nodes.log.kafka.log import KafkaLog
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import TransactionTopics, create_topics
 from tests.attack.hostile import hostile
@@ -61,7 +61,7 @@ def staged(log: str, folder: Path) -> Iterator[Stage]:
         stage.log.close()
 
 
-def spoil_stream(stage: Stage, topics: Topics, seed: int) -> int:
+def spoil_stream(stage: Stage, topics: JobTopics, seed: int) -> int:
     """Puts hostile records on all topics; gives how many of the input."""
     log, bad = stage.log, 0
     for topic in (topics.broadcast, topics.control, topics.heartbeats, topics.control_checkpoints):
@@ -79,7 +79,7 @@ def spoil_stream(stage: Stage, topics: Topics, seed: int) -> int:
 def test_a_streaming_job_is_exact_whatever_stands_on_its_topics(tmp_path: Path, log: str, seed: int) -> None:
     with staged(log, tmp_path) as stage:
         run = stage.open()
-        topics, monitor = Topics.of(run), stage.monitor(run)
+        topics, monitor = JobTopics.of(run), stage.monitor(run)
         bad = spoil_stream(stage, topics, 1_000 * seed)
         with stage.fleet(2) as fleet:
             stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)

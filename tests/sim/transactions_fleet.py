@@ -171,7 +171,7 @@ class Fleet(Stage):
             requests.append(WireRequest(name, "count", key, "add", [1]))
         self.client.send_all(requests)
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         self.client.poll()
         for name, count in self.client.take_all():
             assert isinstance(count, int), f"request {name} is answered with {count!r}"
@@ -187,7 +187,7 @@ class Fleet(Stage):
             if number < busy_until and draw.random() < 0.3:
                 self.ask(draw.randrange(1, 10))
             self.turn()
-            self.hear()
+            self.receive()
         self.heal()
 
     def heal(self) -> None:
@@ -197,7 +197,7 @@ class Fleet(Stage):
         self.doomed.clear()
         for _ in range(PATIENCE_TURNS):
             self.turn()
-            self.hear()
+            self.receive()
             if not self.sent and not self.births:
                 return
         raise AssertionError(f"{len(self.sent)} requests have no reply: {sorted(self.sent)[:5]}")

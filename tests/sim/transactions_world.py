@@ -84,7 +84,7 @@ class World:
         if others:
             self.append_request(self.side.choice(others), request_record(request))
 
-    def ask_together(self, requests: list[WireRequest]) -> None:
+    def send_batch(self, requests: list[WireRequest]) -> None:
         """In one record, wherever that goes."""
         self.append_request(partition_of(requests[0].id, self.sequencers), request_record(requests))
 

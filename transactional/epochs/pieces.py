@@ -26,7 +26,7 @@ WRITTEN_RATIO = 32
 """A record is no more than so many times as long as its pieces: what compresses better is filled up with zeros."""
 READ_RATIO = 250
 """As ``WRITTEN_RATIO``, of what releases before that rule may have written: the most that zlib's level 1 comes to."""
-TOGETHER_BYTES = 1 << 16
+MESSAGE_BATCH_BYTES = 1 << 16
 """Each record costs its writer, the broker and all readers the more, the shorter it is."""
 _LEVEL = 1
 _PAYS = 0.9
@@ -53,7 +53,7 @@ def travelling(
     return out
 
 
-def together(appends: list[Append], limit_bytes: int = TOGETHER_BYTES) -> list[Append]:
+def batch_messages(appends: list[Append], limit_bytes: int = MESSAGE_BATCH_BYTES) -> list[Append]:
     """A message that goes to the epochs topic as one record, unless that is long, in front of the rest."""
     values = [append.value for append in appends if isinstance(append, AppendEpochs)]
     if len(values) < 2 or sum(map(len, values)) > limit_bytes:

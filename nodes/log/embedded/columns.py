@@ -52,7 +52,7 @@ class Gatherer:
         if total < self._small_bytes or (self._loops is None and total < records * LARGE_RECORD_BYTES):
             return None
         size = total + PAD_BYTES
-        buffer = self._memory.lend() if size <= BUFFER_BYTES else np.empty(size, np.uint8)
+        buffer = self._memory.acquire() if size <= BUFFER_BYTES else np.empty(size, np.uint8)
         room, ends = buffer.data, np.cumsum(sizes)
         table = np.empty((len(stored), _FIELDS), np.int64)
         for number, (head, data) in enumerate(stored):

@@ -22,7 +22,7 @@ _TAKE = 10_000
 _PIECE = 500  # room for so many is made each time
 
 
-class Event:
+class PartitionEvent:
     """The end of a partition, or an error, with the methods of ``confluent_kafka.Message``."""
 
     def __init__(self, topic: str | None, partition: int, offset: int, error: KafkaError) -> None:
@@ -46,7 +46,7 @@ class Event:
 
 RequestedHeaders = Mapping[str, Collection[str]]
 """Topics, as the broker names them, whose records are wanted with parts: names of headers. It may grow."""
-Arrived = tuple[str, int, RecordRun] | Event
+Arrived = tuple[str, int, RecordRun] | PartitionEvent
 
 
 class Reader(Protocol):
@@ -124,7 +124,7 @@ class ConfluentReader:
                     found.append(self._piece(messages[first:row], where))
                 first, where = row, its
             if error is not None:
-                found.append(Event(message.topic(), message.partition() or 0, message.offset() or 0, error))
+                found.append(PartitionEvent(message.topic(), message.partition() or 0, message.offset() or 0, error))
         if where is not None:
             found.append(self._piece(messages[first:], where))
         return found

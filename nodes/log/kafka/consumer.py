@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from nodes.log.checks import out_of_range
 from nodes.log.contract import FetchedRecords, LogTruncated, TopicPartition
 from nodes.log.kafka.columns import Tail, TakenPieces
-from nodes.log.kafka.confluent_reader import Event, Reader
+from nodes.log.kafka.confluent_reader import PartitionEvent, Reader
 from nodes.log.kafka.errors import DAMAGED, OUT_OF_RANGE, Connection, is_truncation, reason
 from nodes.log.kafka.retry_policy import Remedy, remedy
 from nodes.log.kafka.topics import TopicAdmin
@@ -281,7 +281,7 @@ class Follower:
         except KafkaException as error:
             raise self._connection.translated(reason(error), "reading") from error
         for one in arrived:
-            if isinstance(one, Event):
+            if isinstance(one, PartitionEvent):
                 self._noted(one, one.error())
                 continue
             topic, partition, piece = one
@@ -300,7 +300,7 @@ class Follower:
         tail = self._tails.get(where)
         return tail if tail is not None and tail.attached else None
 
-    def _noted(self, event: Event, error: KafkaError) -> None:
+    def _noted(self, event: PartitionEvent, error: KafkaError) -> None:
         """An event that comes as a message. Without a partition it concerns the connection."""
         topic = event.topic()
         if topic is None:

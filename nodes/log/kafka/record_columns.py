@@ -15,7 +15,7 @@ FEW = 16
 """Up to so many, given as a list, no arrays are made: these would cost more than what is in them."""
 
 
-class Records:
+class RecordColumns:
     """A batch as the compiled loop reads it: keeps alive what ``table`` has the addresses of."""
 
     def __init__(

@@ -37,7 +37,7 @@ class _OpenMessage:
     size: int = 0
 
 
-class Pieces:
+class BroadcastPieces:
     """The pieces read of unfinished messages. Several writers' pieces may be mixed; equal messages are one."""
 
     def __init__(self) -> None:

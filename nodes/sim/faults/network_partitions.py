@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 
 NETSPLITS = ("whole", "whole", "appends", "reads", "control", "heartbeats")
 """Cut off altogether, or one way only, or from the topics that carry its heartbeats and claims."""
@@ -45,7 +45,7 @@ def no_cut() -> Cut:
     return Cut("none", -1, 0, frozenset(), frozenset())
 
 
-def make_cut(kind: str, topics: Topics, until_ms: int, patience_ms: int) -> Cut:
+def make_cut(kind: str, topics: JobTopics, until_ms: int, patience_ms: int) -> Cut:
     """One of ``NETSPLITS`` or ``STALE``."""
     heartbeats = frozenset((topics.heartbeats, topics.group_heartbeats))
     shared = heartbeats | {topics.control, topics.broadcast}
@@ -65,7 +65,9 @@ def make_cut(kind: str, topics: Topics, until_ms: int, patience_ms: int) -> Cut:
     return Cut(kind, until_ms, patience_ms, reads, appends)
 
 
-def draw_cut(rng: random.Random, kinds: tuple[str, ...], topics: Topics, now_ms: int, failure_timeout_ms: int) -> Cut:
+def draw_cut(
+    rng: random.Random, kinds: tuple[str, ...], topics: JobTopics, now_ms: int, failure_timeout_ms: int
+) -> Cut:
     """A cut from now on, for up to ten suspicion times."""
     until_ms = now_ms + rng.randint(1, 10 * failure_timeout_ms)
     return make_cut(rng.choice(kinds), topics, until_ms, rng.choice([failure_timeout_ms // 2, 10 * failure_timeout_ms]))

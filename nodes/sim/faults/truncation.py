@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nodes.log.contract import LogTruncated, TopicPartition
 from nodes.sim.node_process import InvariantBroken
-from nodes.streams.jobs import Topics, declare_end
+from nodes.streams.jobs import JobTopics, declare_end
 
 if TYPE_CHECKING:
     from nodes.sim.faults.stage import Stage
@@ -28,7 +28,7 @@ class Truncating:
         self.lost: TopicPartition | None = None
         self.was_reported = False
         self.refuses = False
-        self._topics = Topics.of(world.run)
+        self._topics = JobTopics.of(world.run)
         self._least = {self._topics.control: world.log.end_offset(self._topics.control, 0)}
         self._hold_until_ms = 0
 

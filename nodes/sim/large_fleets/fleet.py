@@ -31,7 +31,7 @@ from nodes.sim.node_process import InvariantBroken
 from nodes.sim.options import Options
 from nodes.sim.store import MemoryCheckpoints
 from nodes.streams.driver import Driver
-from nodes.streams.jobs import Topics, declare_end, open_job
+from nodes.streams.jobs import JobTopics, declare_end, open_job
 
 CASE = "query1"
 ALONE = 1
@@ -156,7 +156,7 @@ class LargeFleet:
         self.store = MemoryCheckpoints()
         self.log.create_topic(TOPIC, partitions)
         self.run = open_job(self.log, self.case.make(self.options))
-        self.topics = Topics.of(self.run)
+        self.topics = JobTopics.of(self.run)
         self._broadcast = self.topics.broadcast
         self.shared = Shared(self.log, self.run)
         self.shared.sync()

@@ -19,7 +19,7 @@ from nodes.machine.node import Node
 from nodes.machine.ownership.ownership import Ownership
 from nodes.sim.node_process import InvariantBroken
 from nodes.streams.driver import Driver
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 from wcrdt.replica.replica import Received, Replica, SlotDelta
 from wcrdt.windows.assigners import Window
 
@@ -74,7 +74,7 @@ class Shared:
     def __init__(self, log: Log, run: JobRun) -> None:
         self.log = log
         self.run = run
-        self.topics = Topics.of(run)
+        self.topics = JobTopics.of(run)
         self.ownership = Ownership(run.partitions)
         self.replica = SharedReplica(run)
         self.inboxes: dict[str, list[f.Fact]] = {}

@@ -25,7 +25,7 @@ from nodes.sim.large_fleets.shared import Shared, SharedDriver, SharedNode, Shar
 from nodes.sim.large_fleets.timed_log import Sent, TimedLog
 from nodes.sim.store import MemoryCheckpoints
 from nodes.streams.driver import CHECK_INTERVAL_MS, Driver
-from nodes.streams.jobs import Topics, open_job
+from nodes.streams.jobs import JobTopics, open_job
 from wcrdt.replica.replica import Received, SlotDelta
 from wcrdt.replica.slots import Applied
 
@@ -109,7 +109,7 @@ class TimedFleet:
         self.log = TimedLog(lambda: int(self.now_us // MS))
         self.log.create_topic(job.source.topic, plan.partitions)
         self.run = open_job(self.log, job)
-        self.topics = self.log.topics_of = Topics.of(self.run)
+        self.topics = self.log.topics_of = JobTopics.of(self.run)
         self.store = CountedCheckpoints()
         self.shared = Shared(self.log, self.run)
         self.shared.replica = TimedReplica(self.run)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nodes.log.contract import FetchedRecords
 from nodes.log.memory import MemoryLog
 from nodes.sim.large_fleets.costs import TurnCounts
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class TimedLog(MemoryLog):
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
         super().__init__(clock_ms=clock_ms)
-        self.topics_of: Topics | None = None
+        self.topics_of: JobTopics | None = None
         self.written: dict[str, int] = {}
         self.records: dict[str, int] = {}
         self._counts: TurnCounts | None = None

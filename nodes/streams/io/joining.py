@@ -20,7 +20,7 @@ from nodes.machine.broadcast.merged_checkpoints import decode_merged
 from nodes.machine.config import JobRun
 from nodes.machine.ownership.ownership import KEPT_MERGED, Ownership
 from nodes.streams.control_history import CHECKPOINTS_READ, control_topic
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 from wcrdt.replica.replica import SlotDelta
 
 
@@ -38,7 +38,7 @@ class Joining:
         self.checkpoints = checkpoints
         self.run = run
         self.ownership = ownership
-        self.topics = Topics.of(run)
+        self.topics = JobTopics.of(run)
         self.report = report
 
     # --- to begin, and to begin again ---------------------------------------------------------------------------

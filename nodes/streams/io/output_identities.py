@@ -12,7 +12,7 @@ from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import JobRun
 from nodes.machine.events import Followed, OutputPartition
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 from nodes.streams.truncation import Truncation
 
 FOLLOW_BATCH = 10_000
@@ -26,7 +26,7 @@ class IdentitiesRead:
     at_end: bool = True
 
 
-def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartition, int]) -> IdentitiesRead:
+def follow(log: Log, topics: JobTopics, run: JobRun, places: Mapping[OutputPartition, int]) -> IdentitiesRead:
     """Poll each of these output partitions once, from these offsets on."""
     read = IdentitiesRead()
     for to, start in places.items():
@@ -49,7 +49,7 @@ def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartitio
     return read
 
 
-def read_tail(log: Log, topics: Topics, run: JobRun, wish: x.ReadTail, truncation: Truncation) -> e.TailRead:
+def read_tail(log: Log, topics: JobTopics, run: JobRun, wish: x.ReadTail, truncation: Truncation) -> e.TailRead:
     """Scan what other owners may have written after the checkpoint.
 
     Raises ``LogTruncated`` where less is there than the checkpoint knew of.

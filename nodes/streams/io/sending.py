@@ -11,7 +11,7 @@ from nodes.machine import events as e
 from nodes.machine.broadcast.pieces import cut
 from nodes.machine.config import JobRun
 from nodes.streams.io.in_flight import InFlight
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 from nodes.streams.truncation import Truncation
 
 
@@ -22,7 +22,7 @@ class Sending:
         self, log: Log, run: JobRun, truncation: Truncation, crashpoint: Callable[[str], None], piece_bytes: int
     ) -> None:
         self._log = log
-        self._topics = Topics.of(run)
+        self._topics = JobTopics.of(run)
         self._incarnation = run.incarnation
         self._truncation = truncation
         self._crashpoint = crashpoint

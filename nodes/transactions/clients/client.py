@@ -23,7 +23,7 @@ from transactional.requests.requests import (
 from transactional.state.values import BadValue
 
 _WAIT_S = 0.5
-_TOGETHER = 200
+_RECORD_REQUESTS = 200
 _LARGE_BYTES = 1 << 18
 
 
@@ -174,7 +174,9 @@ class TransactionClient:
             by_partition.setdefault(partition_of(request.id, self._ids.sequencers), []).append(request)
         records = {
             partition: [
-                record for at in range(0, len(group), _TOGETHER) for record in _records(group[at : at + _TOGETHER])
+                record
+                for at in range(0, len(group), _RECORD_REQUESTS)
+                for record in _records(group[at : at + _RECORD_REQUESTS])
             ]
             for partition, group in sorted(by_partition.items())
         }

@@ -10,9 +10,9 @@ from nodes.errors import Unreachable
 from nodes.log.contract import Log
 from transactional.requests.requests import DRAWN_BYTES, made_id, partition_of, since_of
 
-KNOWN_FOR_S = 1.0
+END_KNOWN_S = 1.0
 """An end offset is fetched again after so long, or so many ids: as far as it is behind, ids expire earlier."""
-_KNOWN_FOR_IDS = 1_000
+_END_KNOWN_IDS = 1_000
 
 
 class NoReply(Unreachable):
@@ -53,7 +53,7 @@ class RequestIds:
         end, until_s, left = self._ends.get(partition, (0, 0.0, 0))
         now_s = self.clock_s()
         if left <= 0 or now_s >= until_s:
-            end, until_s, left = self._log.end_offset(self._topic, partition), now_s + KNOWN_FOR_S, _KNOWN_FOR_IDS
+            end, until_s, left = self._log.end_offset(self._topic, partition), now_s + END_KNOWN_S, _END_KNOWN_IDS
         self._ends[partition] = end, until_s, left - 1
         return end
 

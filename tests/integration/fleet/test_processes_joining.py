@@ -12,8 +12,8 @@ from nodes.fleet.monitor import Monitor
 from nodes.fleet.processes import Fleet
 from nodes.log.contract import OffsetOutOfRange
 from nodes.machine.config import JobRun
-from nodes.streams.control_history import History, heartbeat_topic
-from nodes.streams.jobs import Topics
+from nodes.streams.control_history import JobControlHistory, heartbeat_topic
+from nodes.streams.jobs import JobTopics
 from tests.integration.fleet_support import JOB, NOBODY_IS_SUSPECTED, Command, Stage
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
@@ -73,7 +73,7 @@ def all_joined(fleet: Fleet, monitor: Monitor) -> bool:
 
 
 def is_trimmed(stage: Stage, run: JobRun) -> bool:
-    topics = Topics.of(run)
+    topics = JobTopics.of(run)
     starts = [stage.log.start_offset(topics.broadcast, p) for p in range(run.partitions)]
     return min(starts) > 0 and stage.log.start_offset(topics.control, 0) > 0
 
@@ -161,7 +161,7 @@ def test_a_node_by_hand_joins_a_trimmed_job_and_leaves_it_at_a_signal(trusting: 
                 joined.process.terminate()
                 assert joined.json()["ending"] == "stopped"
         stage.finish(run, fleet)
-    assert History(stage.log, run.job).since > 0
+    assert JobControlHistory(stage.log, run.job).since > 0
     with pytest.raises(OffsetOutOfRange):
         stage.log.read(run.job.control_topic, 0, 0)
     assert stage.log.end_offset(heartbeat_topic(run.job), 0) > 0

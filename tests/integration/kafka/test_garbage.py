@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodes.machine import messages as m
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 from tests.integration.fleet_support import UNTRIMMED, owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
@@ -46,7 +46,7 @@ def next_delta(stage: KafkaStage, topic: str, partition: int) -> bytes:
 def test_damaged_and_newer_deltas_are_made_good(stage: KafkaStage) -> None:
     """Spoilt copies of real deltas and control records among the real ones, while both nodes work."""
     run = stage.open()
-    topics, monitor = Topics.of(run), stage.monitor(run)
+    topics, monitor = JobTopics.of(run), stage.monitor(run)
     with stage.fleet(2) as fleet:
         with stage.feeding():
             stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
@@ -70,7 +70,7 @@ def test_a_control_record_of_a_newer_release_stops_the_older_nodes(stage: KafkaS
     monitor = stage.monitor(run)
     with stage.fleet(2) as fleet:
         stage.until(monitor, lambda: None not in owners(monitor), "all is owned", fleet)
-        claim = stage.log.read(Topics.of(run).control, 0, 1, max_records=1).values[0]
-        stage.log.append(Topics.of(run).control, 0, [newer(claim)])
+        claim = stage.log.read(JobTopics.of(run).control, 0, 1, max_records=1).values[0]
+        stage.log.append(JobTopics.of(run).control, 0, [newer(claim)])
         until(lambda: not fleet.running(), "both have left")
         assert {member.process.returncode for member in fleet.members} == {1}

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from nodes.fleet.processes import Fleet
 from nodes.machine.config import JobRun
-from nodes.streams.jobs import JobMismatch, Topics, declare_end
+from nodes.streams.jobs import JobMismatch, JobTopics, declare_end
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import Command, run_command
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event
@@ -113,7 +113,7 @@ def test_partitions_that_are_added_to_the_input_stop_the_job_with_advice(stage: 
         message = command.json(exit_code=1)["error"]["message"]
     assert f"was started on {stage.partitions} partitions" in message and "--reset" in message
     assert "outputs that exist" in message
-    for output in Topics.of(run).outputs.values():
+    for output in JobTopics.of(run).outputs.values():
         delete(admin, stage, output)
     stage.partitions += 1
     stage.feed(100)

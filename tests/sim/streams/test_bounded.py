@@ -13,7 +13,7 @@ from nodes.sim.drawing import draw
 from nodes.sim.options import Faults, Options
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 
 
 def long_run(case: str, records: int) -> Options:
@@ -88,7 +88,7 @@ class Kept:
 def history_of(options: Options, looks: int) -> list[Kept]:
     """Look so often, at equal intervals of the input; half a second of virtual time is left out at both ends."""
     world = World(options, Trace())
-    topics, seen = Topics.of(world.run), [0] * options.partitions
+    topics, seen = JobTopics.of(world.run), [0] * options.partitions
     found: list[Kept] = []
     sent = 0
 

@@ -16,7 +16,7 @@ from nodes.sim.node_process import NodeProcess
 from nodes.sim.run import live
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
-from nodes.streams.jobs import Topics
+from nodes.streams.jobs import JobTopics
 from tests.sim.streams.test_replicas import END_MS, KILL_MS, options
 
 SUSPECT_MS = 120
@@ -121,4 +121,4 @@ def _owns(process: NodeProcess, partition: int) -> bool:
 
 def _said(world: World, partition: int) -> int:
     """Where the broadcast of a partition ends."""
-    return whole(world.log, Topics.of(world.run).broadcast, partition).next_offset
+    return whole(world.log, JobTopics.of(world.run).broadcast, partition).next_offset

@@ -88,14 +88,14 @@ def ask(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) 
             world.append_request(draw.randrange(world.sequencers), b'{"id": "x", "operator": 5}{')
             return
         case "together":
-            ask_together(world, draw, scripts, asked)
+            send_batch(world, draw, scripts, asked)
             return
         case _:
             asked.append(request)
     world.send(request)
 
 
-def ask_together(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) -> None:
+def send_batch(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) -> None:
     """Several in one record, old ones and new ones, whose ids go together."""
     place = draw.randrange(world.sequencers)
     together = [each for each in asked if partition_of(each.id, world.sequencers) == place and draw.random() < 0.1]
@@ -108,7 +108,7 @@ def ask_together(world: World, draw: Random, scripts: Scripts, asked: list[WireR
         else:
             world.send(request)
     if together:
-        world.ask_together(together)
+        world.send_batch(together)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

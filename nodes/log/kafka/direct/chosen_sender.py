@@ -21,13 +21,13 @@ from nodes.log.kafka.direct.producer import MAX_RECORDS, BatchSender
 from nodes.log.kafka.direct.security import Dialer
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import Sender
-from nodes.log.kafka.record_columns import Records
+from nodes.log.kafka.record_columns import RecordColumns
 
 logger = logging.getLogger(__name__)
 
 _FIRST_WAIT_S, _SLICE_S = 0.1, 0.01
 """How long the first record waits for the choice of a sender; how often later waits check it."""
-_Handed = tuple[str, int, Records, Callable[[int], None], float]
+_Handed = tuple[str, int, RecordColumns, Callable[[int], None], float]
 """Topic, partition, records, callback, and the time when it was handed over."""
 
 
@@ -69,7 +69,7 @@ class ChosenSender(Sender):
         if self._chosen is not None:
             self._chosen.send(name, partition, values, headers, keys, done)
             return
-        records = Records(values, headers, keys)
+        records = RecordColumns(values, headers, keys)
         self._early.append((name, partition, records, done, time.monotonic()))
         self._early_bytes += records.size
         self._early_records += records.count

@@ -25,7 +25,15 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.client_config import FETCH_WAIT_MS
-from nodes.log.kafka.confluent_reader import AT_END, Address, Arrived, ConfluentReader, Event, RequestedHeaders, Where
+from nodes.log.kafka.confluent_reader import (
+    AT_END,
+    Address,
+    Arrived,
+    ConfluentReader,
+    PartitionEvent,
+    RequestedHeaders,
+    Where,
+)
 from nodes.log.kafka.direct.connection import FETCH, EpochEnd, Leader, Lost
 from nodes.log.kafka.direct.fetch_requests import VERSION, Fetcher, FetchPosition, Passed, Refused
 from nodes.log.kafka.direct.leaders import Finder, Found, Wanted, addresses
@@ -175,7 +183,7 @@ class DirectReader:
                 if isinstance(one, Refused):
                     self._refused(one)
                 elif isinstance(one, Passed):
-                    found.append(Event(*one.where, one.offset, AT_END))
+                    found.append(PartitionEvent(*one.where, one.offset, AT_END))
                 else:
                     found.append(one)
         self._search_leaders(now_s)
@@ -186,13 +194,13 @@ class DirectReader:
 
     def _is_current(self, one: Arrived) -> bool:
         """Whether confluent-kafka still reads this partition; follows its position."""
-        where = (one.topic() or "", one.partition()) if isinstance(one, Event) else one[:2]
+        where = (one.topic() or "", one.partition()) if isinstance(one, PartitionEvent) else one[:2]
         own = self._owned.get(where)
         if own is None:
-            return isinstance(one, Event) and one.topic() is None
+            return isinstance(one, PartitionEvent) and one.topic() is None
         if own.phase is not Phase.LEFT:
             return False
-        if not isinstance(one, Event):
+        if not isinstance(one, PartitionEvent):
             own.offset = max(own.offset, int(one[2].offsets[-1]) + 1)
             own.epoch = self._library.epoch_at(*own.where)
         elif one.error().code() == AT_END.code() and one.offset() > own.offset:
@@ -286,7 +294,7 @@ class DirectReader:
         if end.offset < own.offset:
             own.phase = Phase.ENDED
             text = f"the leader's log ends epoch {own.epoch} at offset {end.offset}: truncation"
-            found.append(Event(*own.where, own.offset, KafkaError(KafkaError._LOG_TRUNCATION, text)))
+            found.append(PartitionEvent(*own.where, own.offset, KafkaError(KafkaError._LOG_TRUNCATION, text)))
             return False
         return True
 

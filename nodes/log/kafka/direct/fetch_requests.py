@@ -192,12 +192,12 @@ class Fetcher:
         return None
 
     def _room(self, size: int) -> memoryview:
-        self._buffer = self._lend(size)
+        self._buffer = self._acquire(size)
         return self._buffer.data
 
-    def _lend(self, size: int) -> Buffer:
+    def _acquire(self, size: int) -> Buffer:
         pooled = SMALL_BYTES <= size <= _BUFFER_BYTES - PAD_BYTES
-        return self._memory.lend() if pooled else np.empty(size + PAD_BYTES, np.uint8)
+        return self._memory.acquire() if pooled else np.empty(size + PAD_BYTES, np.uint8)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class Fetcher:
                 at, plain = inflated(self._buffer.data, packed_at, end, self._checksum())
                 if len(plain):
                     place.inflates(at - packed_at, len(plain))
-                    buffer = self._lend(len(plain))
+                    buffer = self._acquire(len(plain))
                     buffer[: len(plain)] = plain
                     yield from self._run(place, buffer, 0, len(plain), 0)
                     status = int(self._row[table.STATUS])

@@ -20,7 +20,7 @@ OUT_OF_ORDER = 45
 FORGOTTEN_S = 600.0
 """After so long without a batch the broker may not know the producer any more (a day, by Kafka's defaults)."""
 UNKNOWN_TOPIC = 3
-MOST_TOGETHER_BYTES = 16 << 20
+MAX_REQUEST_BYTES = 16 << 20
 """Of a request with batches of several partitions; brokers take 100 MB by default."""
 Writer = Callable[[deque[UnsentRecords], int], Batch]
 """Makes a batch of the first pieces, with that sequence number."""
@@ -115,7 +115,7 @@ def shared_out(batches: list[tuple[Track, Batch]]) -> Iterator[list[tuple[Track,
     together: list[tuple[Track, Batch]] = []
     size = 0
     for one in batches:
-        if together and size + len(one[1].data) > MOST_TOGETHER_BYTES:
+        if together and size + len(one[1].data) > MAX_REQUEST_BYTES:
             yield together
             together, size = [], 0
         together.append(one)

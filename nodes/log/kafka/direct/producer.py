@@ -25,7 +25,7 @@ from nodes.log.kafka.direct.record_batch import Batch, BatchWriter, UnsentRecord
 from nodes.log.kafka.direct.security import Dialer
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import SLICE_S, Sender
-from nodes.log.kafka.record_columns import Records
+from nodes.log.kafka.record_columns import RecordColumns
 
 ANSWER_S = 30.0
 """After so long without an answer of a broker, requests are retried on a new connection."""
@@ -89,7 +89,7 @@ class BatchSender(Sender):
         """Hand records over; where too much is on its way, wait until some of it has arrived."""
         self._raise_failure()
         track = self._tracks.get((name, partition)) or self._new_track(name, partition)
-        records = Records(values, headers, keys)
+        records = RecordColumns(values, headers, keys)
         track.pieces.append(UnsentRecords(records, done, time.monotonic()))
         self._held_bytes += records.size
         self._held_records += records.count

@@ -19,7 +19,7 @@ from nodes.compiled.loading import Compiled
 from nodes.log.codecs.crc32c_tables import tables
 from nodes.log.codecs.lz4_layout import TABLE_BYTES, frame_room
 from nodes.log.kafka.append import HEADER, RECORD_OVERHEAD_BYTES
-from nodes.log.kafka.record_columns import FEW, Records
+from nodes.log.kafka.record_columns import FEW, RecordColumns
 
 _HEAD = struct.Struct(">qiib")
 """First offset, bytes that follow, epoch of the leader, magic."""
@@ -48,7 +48,7 @@ class Producer:
 class UnsentRecords:
     """Records that were handed over together and have not left as a whole. ``row``: the first that has not."""
 
-    records: Records
+    records: RecordColumns
     done: Callable[[int], None]
     since_s: float
     row: int = 0

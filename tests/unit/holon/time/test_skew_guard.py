@@ -21,7 +21,7 @@ from nodes.machine.config import NodeConfig
 from nodes.results.reader import OutputReader
 from nodes.sim.store import MemoryCheckpoints
 from nodes.streams.continuing import continue_job
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 from nodes.streams.driver import Driver
 from nodes.streams.jobs import declare_end, open_job
 from wcrdt import GCounter
@@ -110,7 +110,7 @@ def test_an_incarnation_keeps_what_its_start_has_recorded(bounded: bool) -> None
 def test_a_job_of_an_older_release_resumes_without_a_guard() -> None:
     log = new_log()
     open_job(log, counting())
-    started = History(log, counting()).ownership.started
+    started = JobControlHistory(log, counting()).ownership.started
     assert started is not None
     run = msgspec.json.decode(started.description["run"])
     assert run.pop("live_guard_ms") == LIVE_MAX_FUTURE_SKEW_MS
@@ -148,7 +148,7 @@ class Fleet:
 
         self.born += 1
         config = NodeConfig(f"n{self.born}", expect_ms=0, checkpoint_interval_ms=60_000, failure_timeout_ms=50)
-        history = History(self.log, counting())
+        history = JobControlHistory(self.log, counting())
         node = Node(config, open_job(self.log, counting()), history.ownership)
         return Driver(node, self.log, self.store, lambda: self.now_ms, control_at=history.offset)
 

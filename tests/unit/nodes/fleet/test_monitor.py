@@ -6,7 +6,7 @@ from nodes.fleet.monitor import Monitor
 from nodes.log import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 from nodes.streams.jobs import open_job
 from tests.unit.node_dialogue import count_job
 
@@ -37,7 +37,7 @@ def test_a_monitor_that_begins_again_after_trimming_counts_what_was_stolen_meanw
     say(m.Hello(run.incarnation, "n0", number=0), m.Claim(run.incarnation, "n0", 0, 1))
     monitor.poll()
     end = say(m.Hello(run.incarnation, "n1", number=1), m.Claim(run.incarnation, "n1", 0, 2))
-    history = History(log, run.job)
+    history = JobControlHistory(log, run.job)
     state = encode_control_checkpoint(ControlCheckpoint(end, history.ownership.snapshot()))
     log.append(monitor.topics.control_checkpoints, 0, [state])
     log.delete_before(monitor.topics.control, 0, end)

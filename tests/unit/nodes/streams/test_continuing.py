@@ -33,7 +33,7 @@ from nodes.machine.node import Node
 from nodes.results.reader import OutputReader
 from nodes.sim.store import MemoryCheckpoints
 from nodes.streams.continuing import continue_job
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 from nodes.streams.driver import Driver
 from nodes.streams.jobs import declare_end, open_job
 from nodes.streams.upstream import upstream_incarnations
@@ -94,7 +94,7 @@ class Stage:
             self.born += 1
             interval_ms = self.checkpoint_interval_ms
             config = NodeConfig(f"n{self.born}", expect_ms=0, checkpoint_interval_ms=interval_ms, failure_timeout_ms=50)
-            history = History(self.log, self.job)
+            history = JobControlHistory(self.log, self.job)
             node = Node(config, open_job(self.log, self.job), history.ownership)
             drivers.append(Driver(node, self.log, self.store, lambda: self.now_ms, control_at=history.offset))
         return drivers

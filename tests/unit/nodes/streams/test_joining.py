@@ -19,11 +19,11 @@ from nodes.machine.config import NodeConfig
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.node import Node
 from nodes.sim.store import LateLoader, MemoryCheckpoints
-from nodes.streams.control_history import History, control_topic
+from nodes.streams.control_history import JobControlHistory, control_topic
 from nodes.streams.driver import Driver
 from nodes.streams.io.fetching import Fetched, Fetching
 from nodes.streams.io.joining import FellBehind, Joining
-from nodes.streams.jobs import Topics, open_history, open_job, read_ownership
+from nodes.streams.jobs import JobTopics, open_history, open_job, read_ownership
 from tests.unit.node_dialogue import count_job
 from wcrdt.replica.replica import Replica
 
@@ -36,7 +36,7 @@ class Stage:
         self.log.create_topic("in", 2)
         self.job = count_job()
         self.run, history = open_history(self.log, self.job)
-        self.topics = Topics.of(self.run)
+        self.topics = JobTopics.of(self.run)
         self.ownership, self.control_at = history.ownership, history.offset
         self.joining = Joining(self.log, self.store, self.run, self.ownership, self.reports.append)
         self.fetching = Fetching(self.joining, lambda work: work())
@@ -95,11 +95,11 @@ def stage() -> Stage:
 def test_a_reader_that_begins_at_a_checkpoint_knows_what_one_from_the_start_knows(stage: Stage) -> None:
     stage.merge()
     stage.grow()
-    history = History(stage.log, stage.job)
+    history = JobControlHistory(stage.log, stage.job)
     assert history.since > 0
     assert history.ownership.digest() == stage.ownership.digest()
     stage.log.delete_before(control_topic(stage.job).checkpoints, 0, 1)
-    from_start = History(stage.log, stage.job)
+    from_start = JobControlHistory(stage.log, stage.job)
     assert from_start.since == 0
     assert from_start.ownership.digest() == stage.ownership.digest()
 
@@ -108,7 +108,7 @@ def test_damaged_checkpoints_are_passed_over(stage: Stage) -> None:
     stage.merge()
     last = stage.merge()
     stage.log.append(stage.topics.control_checkpoints, 0, [b"", b"damage" * 10])
-    assert History(stage.log, stage.job).since > last.control_offset
+    assert JobControlHistory(stage.log, stage.job).since > last.control_offset
     assert len(control_topic(stage.job).intact_checkpoints(stage.log)) == 2
 
 
@@ -213,7 +213,7 @@ def test_a_trimmed_job_is_resumed_watched_and_reset(stage: Stage) -> None:
     assert open_job(stage.log, stage.job, reset=True).incarnation == 1
     monitor.poll()
     assert monitor.superseded
-    assert History(stage.log, stage.job).ownership.incarnation == 1
+    assert JobControlHistory(stage.log, stage.job).ownership.incarnation == 1
 
 
 def test_a_monitor_that_was_overtaken_by_the_trimming_goes_on(stage: Stage) -> None:
@@ -245,7 +245,7 @@ class Joiner:
 
     def __init__(self, stage: Stage) -> None:
         self.now_ms = 0
-        history = History(stage.log, stage.job)
+        history = JobControlHistory(stage.log, stage.job)
         self.node = Rewinding(NodeConfig("late"), stage.run, history.ownership)
         clock = lambda: self.now_ms  # noqa: E731
         loader: LateLoader[e.Event | Fetched] = LateLoader(clock, 1000)
@@ -333,7 +333,7 @@ def test_checkpoints_that_were_deleted_while_they_were_waited_for_are_replaced_b
 
 def test_the_first_heartbeat_holds_the_figures_of_the_process(stage: Stage) -> None:
     stage.merge()  # a merged checkpoint is loaded at the first turn
-    node = Node(NodeConfig("late"), stage.run, History(stage.log, stage.job).ownership)
+    node = Node(NodeConfig("late"), stage.run, JobControlHistory(stage.log, stage.job).ownership)
     driver = Driver(node, stage.log, stage.store, lambda: 0)
     driver.report_figures({"pid": 4711.0})
     driver.turn()

@@ -13,10 +13,10 @@ from nodes.machine.control_state import ControlCheckpoint, encode_control_checkp
 from nodes.machine.effects import Ending, ReadTail
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
-from nodes.streams.control_history import History
+from nodes.streams.control_history import JobControlHistory
 from nodes.streams.driver import Driver
 from nodes.streams.io.output_identities import read_tail
-from nodes.streams.jobs import Topics, declare_end, open_job
+from nodes.streams.jobs import JobTopics, declare_end, open_job
 from nodes.streams.truncation import PATIENCE_MS
 from tests.unit.node_dialogue import count_job
 
@@ -60,7 +60,7 @@ class Fleet:
         self.store = MemoryCheckpoints()
         self.log.create_topic("in", partitions)
         self.run: JobRun = open_job(self.log, count_job())
-        self.topics = Topics.of(self.run)
+        self.topics = JobTopics.of(self.run)
         self.born = 0
         self.max_ahead_ms = 0
 
@@ -70,7 +70,7 @@ class Fleet:
             node=f"n{self.born}", expect_ms=0, checkpoint_interval_ms=10, failure_timeout_ms=50,
             max_watermark_drift_ms=self.max_ahead_ms,
         )  # fmt: skip
-        history = History(self.log, self.run.job)
+        history = JobControlHistory(self.log, self.run.job)
         node = Node(config, self.run, history.ownership)
         return Driver(node, self.log, self.store, lambda: self.now_ms, control_at=history.offset)
 
@@ -92,7 +92,7 @@ class Fleet:
 
     def saved(self, offset: int) -> Callable[[], bool]:
         def done() -> bool:
-            kept = History(self.log, self.run.job).ownership.checkpoint(0)
+            kept = JobControlHistory(self.log, self.run.job).ownership.checkpoint(0)
             return kept is not None and kept.offset >= offset
 
         return done
@@ -252,7 +252,7 @@ def test_a_checkpoint_of_more_of_the_control_topic_than_there_is_is_named(fleet:
     worked(fleet)
     control, checkpoints = fleet.topics.control, fleet.topics.control_checkpoints
     end = fleet.log.end_offset(control, 0)
-    history = History(fleet.log, fleet.run.job)
+    history = JobControlHistory(fleet.log, fleet.run.job)
     saved = ControlCheckpoint(history.offset, history.ownership.snapshot())
     fleet.log.create_topic(checkpoints, 1)
     fleet.log.append(checkpoints, 0, [encode_control_checkpoint(saved)])

@@ -19,7 +19,7 @@ _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEAD_BYTES = 16
 INFLATED_BYTES = 64 << 20
 """A batch with more plain records than this is left to confluent-kafka, before it takes memory here."""
-TOGETHER_BYTES = 8 << 20
+RUN_BYTES = 8 << 20
 """So many plain bytes are made at once, of batches that follow each other: a walk and an array for each cost more."""
 _room = threading.local()
 
@@ -43,7 +43,7 @@ def inflated(data: memoryview, at: int, end: int, checksum: Checksum) -> tuple[i
         3: cramjam.lz4.decompress_into,
         4: cramjam.zstd.decompress_into,
     }
-    while end - at >= HEAD_BYTES and filled < TOGETHER_BYTES:
+    while end - at >= HEAD_BYTES and filled < RUN_BYTES:
         length, _, magic, crc, flags = _HEAD.unpack_from(data, at + _LENGTH_AT)
         behind, codec = at + BEFORE_LENGTH + length, codecs.get(flags & CODEC)
         if magic != MAGIC or codec is None or not at + HEAD_BYTES <= behind <= end:

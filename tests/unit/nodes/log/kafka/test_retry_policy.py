@@ -20,7 +20,7 @@ from nodes.log.kafka.direct.in_flight_batches import Track
 from nodes.log.kafka.direct.record_batch import Batch, UnsentRecords
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import Sender
-from nodes.log.kafka.record_columns import Records
+from nodes.log.kafka.record_columns import RecordColumns
 from nodes.log.kafka.retry_policy import SENT_AGAIN, Remedy, remedy
 from nodes.log.kafka.unacknowledged_writes import Unanswered
 from nodes.log.kafka.unordered_producer import LooseWriter
@@ -159,7 +159,7 @@ def test_our_own_batches_are_sent_again_where_waiting_helps(help: Remedy, code: 
     if code <= 0 and code != KafkaError.UNKNOWN:
         return  # librdkafka's own
     track = Track("t", 0)
-    track.pieces.append(UnsentRecords(Records([b"x"], None, None), print, 0.0))
+    track.pieces.append(UnsentRecords(RecordColumns([b"x"], None, None), print, 0.0))
     batch = track.next_batch(lambda pieces, sequence: Batch(b"", pieces.popleft().records.count, 1, 0.0, []))
     assert batch is not None
     again = track.answered(batch, code, -1) == []

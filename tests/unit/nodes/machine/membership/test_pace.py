@@ -17,9 +17,9 @@ class Observer:
         self.detector = Detector(SUSPECT_MS)
         self.now_ms = 0
         self.versions = 0
-        self.hears(STEP_MS)
+        self.receives(STEP_MS)
 
-    def hears(self, duration_ms: int, *, step_ms: int = STEP_MS, node: str = "b") -> None:
+    def receives(self, duration_ms: int, *, step_ms: int = STEP_MS, node: str = "b") -> None:
         for _ in range(duration_ms // step_ms):
             self.now_ms += step_ms
             if self.detector.stalled(self.now_ms):
@@ -28,7 +28,7 @@ class Observer:
                 self.detector.record_heartbeat(node, self.now_ms)
 
     def silence(self, duration_ms: int, *, step_ms: int = STEP_MS) -> None:
-        self.hears(duration_ms, step_ms=step_ms, node="")
+        self.receives(duration_ms, step_ms=step_ms, node="")
 
     def claimed(self, node: str, previous: str | None) -> None:
         self.versions += 1
@@ -37,13 +37,13 @@ class Observer:
     def mistake(self) -> None:
         """The node a takes from b, which lives."""
         self.claimed("a", "b")
-        self.hears(STEP_MS)
+        self.receives(STEP_MS)
 
     def proves(self) -> int:
         """How long it takes b to be heir again."""
         began_ms = self.now_ms
         while "b" in self.detector.pace.unproven():
-            self.hears(STEP_MS)
+            self.receives(STEP_MS)
         return self.now_ms - began_ms
 
     def waits(self) -> int:
@@ -70,9 +70,9 @@ def test_a_node_that_was_taken_from_and_lives_gets_nothing_until_it_was_heard_in
 def test_a_gap_between_two_heartbeats_begins_the_proof_anew() -> None:
     observer = Observer()
     observer.mistake()
-    observer.hears(p.PROOF_TIMES * SUSPECT_MS - 2 * STEP_MS)
+    observer.receives(p.PROOF_TIMES * SUSPECT_MS - 2 * STEP_MS)
     observer.silence(SUSPECT_MS // 2 + STEP_MS)
-    observer.hears(STEP_MS)
+    observer.receives(STEP_MS)
     assert observer.proves() >= p.PROOF_TIMES * SUSPECT_MS - STEP_MS
 
 
@@ -80,8 +80,8 @@ def test_what_an_observer_hears_that_is_late_itself_proves_nothing() -> None:
     observer = Observer()
     observer.mistake()
     for _ in range(20):
-        observer.hears(p.PROOF_TIMES * SUSPECT_MS // 2)
-        observer.hears(SUSPECT_MS, step_ms=SUSPECT_MS)
+        observer.receives(p.PROOF_TIMES * SUSPECT_MS // 2)
+        observer.receives(SUSPECT_MS, step_ms=SUSPECT_MS)
     assert observer.detector.pace.unproven() == {"b"}
 
 
@@ -92,7 +92,7 @@ def test_each_mistake_makes_the_next_proof_longer_and_the_next_suspicion_later()
         observer.mistake()
         proofs.append(observer.proves())
         waits.append(observer.waits())
-        observer.hears(STEP_MS)
+        observer.receives(STEP_MS)
     assert proofs[1] >= 1.5 * proofs[0] and proofs[2] >= 1.5 * proofs[1]
     assert waits[0] >= p.WARY_TIMES * SUSPECT_MS and waits[1] >= 2 * waits[0] - STEP_MS
     assert max(waits) <= p.MOST_TIMES * SUSPECT_MS
@@ -102,7 +102,7 @@ def test_a_mistake_is_forgotten_in_the_end() -> None:
     observer = Observer()
     observer.mistake()
     observer.proves()
-    observer.hears(p.REMEMBERED_TIMES * SUSPECT_MS)
+    observer.receives(p.REMEMBERED_TIMES * SUSPECT_MS)
     assert observer.waits() == SUSPECT_MS
 
 
@@ -111,7 +111,7 @@ def test_a_new_incarnation_under_the_same_name_has_nothing_to_prove() -> None:
     observer.mistake()
     observer.detector.forget("b")
     assert not observer.detector.pace.unproven()
-    observer.hears(STEP_MS)
+    observer.receives(STEP_MS)
     assert observer.waits() == SUSPECT_MS
 
 
@@ -154,7 +154,7 @@ def test_a_claim_that_a_starved_node_was_slow_to_write_is_a_mistake_like_any_oth
     observer = Observer()
     observer.silence(764)
     observer.claimed("b", "a")
-    observer.hears(STEP_MS)
+    observer.receives(STEP_MS)
     assert observer.detector.pace.unproven() == {"a"}
 
 
@@ -174,7 +174,7 @@ def test_a_late_claim_is_forgotten_with_the_incarnation_of_its_node() -> None:
     observer.silence(2 * SUSPECT_MS)
     observer.claimed("b", "a")
     observer.detector.forget("b")
-    observer.hears(STEP_MS)
+    observer.receives(STEP_MS)
     assert not observer.detector.pace.unproven()
 
 
@@ -183,7 +183,7 @@ def test_a_late_claim_says_nothing_about_another_incarnation_of_its_victim() -> 
     observer.silence(2 * SUSPECT_MS)
     observer.claimed("b", "a")
     observer.detector.forget("a")
-    observer.hears(STEP_MS)
+    observer.receives(STEP_MS)
     assert not observer.detector.pace.unproven()
 
 
@@ -199,15 +199,15 @@ def test_what_a_node_wrote_is_no_proof_that_it_keeps_pace() -> None:
 
 def test_an_observer_whose_steps_are_long_waits_for_several_of_them() -> None:
     observer = Observer()
-    observer.hears(6_000, step_ms=600)
-    observer.hears(STEP_MS)
+    observer.receives(6_000, step_ms=600)
+    observer.receives(STEP_MS)
     assert observer.waits() >= p.PATIENCE_STEPS * 600
 
 
 def test_one_long_step_makes_no_suspicion_later() -> None:
     observer = Observer()
-    observer.hears(60_000, step_ms=60_000)
-    observer.hears(STEP_MS)
+    observer.receives(60_000, step_ms=60_000)
+    observer.receives(STEP_MS)
     assert observer.waits() <= SUSPECT_MS + STEP_MS
 
 
@@ -225,9 +225,9 @@ def test_a_node_that_is_silent_for_long_again_and_again_is_missed_only_after_lon
     for count in range(p.USUAL_SILENCES):
         assert observer.waits() == SUSPECT_MS, f"after {count} silences"
         observer.silence(300)
-        observer.hears(STEP_MS)
+        observer.receives(STEP_MS)
     assert observer.waits() >= p.USUAL_TIMES * 600
-    observer.hears((p.USUAL_WITHIN_TIMES + 1) * SUSPECT_MS)
+    observer.receives((p.USUAL_WITHIN_TIMES + 1) * SUSPECT_MS)
     assert observer.waits() == SUSPECT_MS
 
 
@@ -238,7 +238,7 @@ def test_silences_are_remembered_where_others_pass_heartbeats_on_and_not_by_anot
         observer.detector.record_heartbeats(["b", "c"], observer.now_ms)
     assert observer.waits() >= p.USUAL_TIMES * 2 * SUSPECT_MS
     observer.detector.forget("b")
-    observer.hears(STEP_MS)
+    observer.receives(STEP_MS)
     assert observer.waits() == SUSPECT_MS
 
 
@@ -246,5 +246,5 @@ def test_the_longest_usual_silence_has_a_bound() -> None:
     observer = Observer()
     for _ in range(p.USUAL_SILENCES):
         observer.silence(40 * SUSPECT_MS)
-        observer.hears(STEP_MS)
+        observer.receives(STEP_MS)
     assert observer.waits() == p.MOST_TIMES * SUSPECT_MS

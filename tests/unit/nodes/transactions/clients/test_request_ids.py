@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nodes.log.memory import MemoryLog
 from nodes.transactions.clients.client import NoReply, TransactionClient
-from nodes.transactions.clients.request_ids import KNOWN_FOR_S, RequestIds
+from nodes.transactions.clients.request_ids import END_KNOWN_S, RequestIds
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
 from transactional import Aborted
 from transactional.epochs.messages import Kind, Request
@@ -69,7 +69,7 @@ def test_ids_go_to_all_partitions_and_cost_a_look_at_the_log_now_and_then() -> N
     log.append("requests", 1, [b"x"] * 5)
     ids.seen(2, 7)
     assert [ids.end(partition) for partition in range(3)] == [0, 0, 8]
-    now_s[0] += KNOWN_FOR_S
+    now_s[0] += END_KNOWN_S
     assert [ids.end(partition) for partition in range(3)] == [0, 5, 0], "as the log says"
     for _ in range(3_000):
         ids.new()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nodes.log.kafka.direct.in_flight_batches import FORGOTTEN_S, MAX_BATCHES, OUT_OF_ORDER, Track
 from nodes.log.kafka.direct.record_batch import Batch, UnsentRecords
-from nodes.log.kafka.record_columns import Records
+from nodes.log.kafka.record_columns import RecordColumns
 
 NOT_LEADER, TOO_LATE, TOO_LARGE = 6, 7, 10
 
@@ -44,7 +44,7 @@ def write(pieces: deque[UnsentRecords], sequence: int) -> Batch:
 
 
 def some(track: Track, data: bytes, since_s: float = 0.0) -> None:
-    records = Records([bytes([one]) for one in data], None, None)
+    records = RecordColumns([bytes([one]) for one in data], None, None)
     records.data = data  # type: ignore[attr-defined]
     track.pieces.append(UnsentRecords(records, lambda end: None, since_s))
 

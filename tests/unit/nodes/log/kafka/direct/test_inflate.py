@@ -11,7 +11,7 @@ import pytest
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.direct.connection import Wire
 from nodes.log.kafka.direct.fetch_requests import SMALL_BYTES, Fetcher, FetchPosition, Refused
-from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, TOGETHER_BYTES, inflated
+from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, RUN_BYTES, inflated
 from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
 from tests.unit.kafka_batches import Row, batch, crc32c
 from tests.unit.nodes.log.kafka.direct.test_fetch_requests import TOPIC, Broker
@@ -117,7 +117,7 @@ def test_batches_that_follow_each_other_are_one_run(loops: Compiled) -> None:
 
 
 def test_batches_beyond_the_bytes_of_a_run_are_the_next_run(loops: Compiled) -> None:
-    batches = packed_batches(5, TOGETHER_BYTES // 40)
+    batches = packed_batches(5, RUN_BYTES // 40)
     found, refused = runs_of(loops, b"".join(batches))
     assert len(found) > 1 and not refused
     assert [offset for run in found for offset in run.offsets.tolist()] == list(range(50))

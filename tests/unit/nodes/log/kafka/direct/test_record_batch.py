@@ -15,7 +15,7 @@ from holon.columnar.loops import install
 from holon.columnar.payloads import BinaryColumn
 from nodes.compiled.loading import Compiled, ensure, loops
 from nodes.log.kafka.direct.record_batch import HEAD_BYTES, Batch, BatchWriter, Producer, UnsentRecords
-from nodes.log.kafka.record_columns import Records
+from nodes.log.kafka.record_columns import RecordColumns
 
 Row = tuple[bytes, bytes, bytes | None]
 """Value, header and key."""
@@ -99,7 +99,7 @@ def rows_of(data: bytes, sequence: int) -> list[Row]:
 def piece(rows: Sequence[Row], callbacks: list[int], name: int, listed: bool = False) -> UnsentRecords:
     """``listed``: as a list of values, of which few are written without the loops."""
     values, headers, keys = zip(*rows, strict=True)
-    records = Records(list(values) if listed else BinaryColumn.of(values), headers, keys)
+    records = RecordColumns(list(values) if listed else BinaryColumn.of(values), headers, keys)
     return UnsentRecords(records, lambda end: callbacks.append(name), 0.0)
 
 
@@ -154,7 +154,7 @@ def test_a_batch_says_what_was_handed_over(
 @pytest.mark.parametrize("count", [3, 100])
 def test_what_was_handed_over_stays_what_it_was(compiled: Compiled, count: int) -> None:
     values, headers = [b"value"] * count, [b"header"] * count
-    waiting = deque([UnsentRecords(Records(values, headers, None), lambda end: None, 0.0)])
+    waiting = deque([UnsentRecords(RecordColumns(values, headers, None), lambda end: None, 0.0)])
     values.clear(), headers.clear()
     batch = BatchWriter(compiled, 1 << 20, False).write(waiting, WRITTEN_BY, 0, 1234)
     assert rows_of(batch.data, 0) == [(b"value", b"header", None)] * count
