@@ -70,10 +70,10 @@ class RedisServer:
             **tls,
         )
 
-    def call(self, verb: str, wish: Callable[[], T]) -> T:
+    def call(self, verb: str, operation: Callable[[], T]) -> T:
         """Do it, with failures as ``RedisUnavailable``; ``verb`` is the past participle of what was to be done."""
         try:
-            return wish()
+            return operation()
         except (RedisError, OSError) as error:
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise RedisUnavailable(f"{self.where} could not be {verb}: {reason}; {_advice(error)}") from error

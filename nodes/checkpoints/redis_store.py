@@ -42,18 +42,18 @@ class RedisBlobs:
     def create(self, name: str, data: bytes) -> bool:
         """As ``Blobs.create``."""
 
-        def wish() -> bool:
+        def operation() -> bool:
             with self._client.pipeline(transaction=True) as both:
                 both.set(self._key(name), data, nx=True)
                 both.sadd(self._index(_folder(name)), name)
                 return bool(both.execute()[0])
 
-        return self._call(f"written at {name}", wish)
+        return self._call(f"written at {name}", operation)
 
     def read(self, name: str, max_bytes: int) -> bytes:
         """As ``Blobs.read``."""
 
-        def wish() -> bytes:
+        def operation() -> bytes:
             try:
                 return self._client.getrange(self._key(name), 0, max_bytes)
             except ResponseError as error:
@@ -61,7 +61,7 @@ class RedisBlobs:
                     raise CheckpointDamaged(f"checkpoint {name} in {self.where} is no string") from error
                 raise
 
-        data = self._call(f"read at {name}", wish)
+        data = self._call(f"read at {name}", operation)
         if len(data) > max_bytes:
             raise CheckpointDamaged(f"checkpoint {name} has more than {max_bytes} bytes, which is the limit")
         if not data:  # no checkpoint is empty; Redis gives this for a missing key
@@ -76,13 +76,13 @@ class RedisBlobs:
     def delete(self, name: str) -> None:
         """As ``Blobs.delete``."""
 
-        def wish() -> None:
+        def operation() -> None:
             with self._client.pipeline(transaction=True) as both:
                 both.delete(self._key(name))
                 both.srem(self._index(_folder(name)), name)
                 both.execute()
 
-        self._call(f"cleared of {name}", wish)
+        self._call(f"cleared of {name}", operation)
 
     def secure(self, name: str) -> None:
         """Nothing to do: how durable an acknowledged write is is the server's own setting."""
@@ -97,9 +97,9 @@ class RedisBlobs:
     def _index(self, folder: str) -> str:
         return f"{self._server.prefix}:checkpoints:{{{folder}}}"
 
-    def _call(self, verb: str, wish: Callable[[], T]) -> T:
+    def _call(self, verb: str, operation: Callable[[], T]) -> T:
         try:
-            return self._server.call(verb, wish)
+            return self._server.call(verb, operation)
         except RedisUnavailable as error:
             raise StoreUnavailable(f"checkpoint store {error}") from error
 

@@ -43,7 +43,7 @@ class ThreadSaver(Generic[T]):
 
     def __init__(self, name: str = "saver") -> None:
         self._name = f"holon-{name}"
-        self._wishes: SimpleQueue[Callable[[], T | None]] = SimpleQueue()
+        self._tasks: SimpleQueue[Callable[[], T | None]] = SimpleQueue()
         self._results: SimpleQueue[T | BaseException | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -52,7 +52,7 @@ class ThreadSaver(Generic[T]):
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
-        self._wishes.put(work)
+        self._tasks.put(work)
         return None
 
     def finished(self) -> list[T]:
@@ -71,7 +71,7 @@ class ThreadSaver(Generic[T]):
 
     def _run(self) -> None:
         while True:
-            work = self._wishes.get()
+            work = self._tasks.get()
             try:
                 self._results.put(work())
             except (CheckpointError, LogError) as error:

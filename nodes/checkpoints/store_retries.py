@@ -73,12 +73,12 @@ class PatientCheckpoints:
         except StoreUnavailable as error:
             logger.warning("old checkpoints of partition %d stay: %s", partition, error)
 
-    def _retry(self, waits: str, wish: Callable[[], T]) -> T:
+    def _retry(self, waits: str, operation: Callable[[], T]) -> T:
         began_s = self._clock_s()
         logged_s = left_s = gone_s = None
         for pause_s in chain(self._pauses_s, repeat(self._pauses_s[-1])):
             try:
-                answer = wish()
+                answer = operation()
             except StoreUnavailable as error:
                 now_s = self._clock_s()
                 if self._leaving.is_set():

@@ -367,10 +367,10 @@ class Driver:
         assert done is None or isinstance(done, Fetched)
         return done
 
-    def _load(self, wish: x.LoadCheckpoint) -> e.Event | None:
-        if not wish.names:
-            return e.CheckpointLoaded(wish.partition, wish.version, None, None)
-        done = self.loader.save(self._storing.loading(wish))
+    def _load(self, effect: x.LoadCheckpoint) -> e.Event | None:
+        if not effect.names:
+            return e.CheckpointLoaded(effect.partition, effect.version, None, None)
+        done = self.loader.save(self._storing.loading(effect))
         self.loading += done is None
         assert not isinstance(done, Fetched)
         return done

@@ -21,7 +21,7 @@ from nodes.transactions.topics import TransactionTopics
 from transactional.epochs.trimming import Trims
 from transactional.node import TransactionNode
 
-Wish: TypeAlias = tuple[str, int, int]
+TrimRequest: TypeAlias = tuple[str, int, int]
 """Topic, partition, and the first offset that stays."""
 
 
@@ -64,12 +64,12 @@ class Trimming:
         if self._checked_ms is not None and 0 <= now_ms - self._checked_ms < self._interval_ms:
             return
         self._checked_ms = now_ms
-        wishes = [each for each in self._wishes(node, owned) if each[2] > self._requested.get(each[:2], 0)]
+        requests = [each for each in self._trim_requests(node, owned) if each[2] > self._requested.get(each[:2], 0)]
         self._trims.sample(node, self._checkpoints.replies_ends)
         control = self._control_checkpoint(control_at) if 0 in owned else None
-        if wishes or control is not None:
-            self._requested |= {(topic, number): offset for topic, number, offset in wishes}
-            self._busy = self._saver.save(partial(self._delete, wishes, control)) is None
+        if requests or control is not None:
+            self._requested |= {(topic, number): offset for topic, number, offset in requests}
+            self._busy = self._saver.save(partial(self._delete, requests, control)) is None
 
     def _control_checkpoint(self, control_at: int) -> ControlCheckpoint | None:
         """None while there is little that it would save anybody to read."""
@@ -79,13 +79,13 @@ class Trimming:
         self._control_at = control_at
         return ControlCheckpoint(control_at, ownership.snapshot())
 
-    def _wishes(self, node: TransactionNode, owned: Collection[int]) -> list[Wish]:
+    def _trim_requests(self, node: TransactionNode, owned: Collection[int]) -> list[TrimRequest]:
         """The records that may be deleted. Nothing while some checkpoint is known to be damaged."""
         if not self._checkpoints.first_epoch_needed():
             return []
         topics, trims, sequencers = self._topics, self._trims, self._checkpoints.sequencers
         needed = [self._needed(sequencers + number) for number in range(node.ledger.partitions)]
-        found: list[Wish] = []
+        found: list[TrimRequest] = []
         if 0 in owned:
             found.append((topics.epochs, 0, trims.epochs(min(needed))))
         for unit in sorted(owned):
@@ -105,9 +105,9 @@ class Trimming:
         kept = self._checkpoints.ownership.checkpoints(unit)
         return kept[-1].offset if len(kept) == KEPT_CHECKPOINTS else 0
 
-    def _delete(self, wishes: Collection[Wish], control: ControlCheckpoint | None) -> int:
+    def _delete(self, requests: Collection[TrimRequest], control: ControlCheckpoint | None) -> int:
         """Beside the node's loop."""
-        for topic, number, offset in wishes:
+        for topic, number, offset in requests:
             try:
                 self._log.delete_before(topic, number, offset)
             except LogError as error:
@@ -117,7 +117,7 @@ class Trimming:
                 trim_control(self._log, self._topics, control)
         except (LogError, m.BadMessage) as error:
             self._report(f"topic {self._topics.control} is not trimmed now: {error}")
-        return len(wishes)
+        return len(requests)
 
 
 def trimmed_away(job: str, error: OffsetOutOfRange) -> TopicsTrimmed:

@@ -43,7 +43,7 @@ from transactional.state.restored import RestoredState
 from transactional.state.snapshots import FORMAT_VERSION, LedgerState, PartitionState, StateSnapshot
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
-from transactional.state.wanted_snapshot import SnapshotWish
+from transactional.state.wanted_snapshot import SnapshotRequest
 from transactional.tally import TransactionTally
 
 
@@ -86,7 +86,7 @@ class StatePartition:
         self._commits = LoggedCommits(number, FIRST_EPOCH)
         self._logged: Commit | None = None  # of the present epoch
         self.writes = 0
-        self._wish = SnapshotWish()
+        self._snapshot_request = SnapshotRequest()
         self._caution = Caution(ledger.crashing, number)
 
     # --- the log ----------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class StatePartition:
     def want_snapshot(self, *, whole: bool = False) -> None:
         """Make one at the next end of an epoch, or now: of what has changed since the last one, or of all."""
         self.writes = 0
-        self._wish.request(whole=whole)
+        self._snapshot_request.request(whole=whole)
         self._maybe_snapshot()
 
     def take_snapshot(self) -> tuple[int, StateSnapshot] | None:
@@ -119,12 +119,12 @@ class StatePartition:
         It rests upon the one before, or upon what ``restore`` began with. No other is made before it is taken.
         A node that begins with it writes nothing of its epochs any more, so all their records are on the log.
         """
-        return self._wish.take(self.ledger.logged)
+        return self._snapshot_request.take(self.ledger.logged)
 
     @property
     def has_snapshot(self) -> bool:
         """Whether a snapshot is made that was not taken yet."""
-        return self._wish.is_made
+        return self._snapshot_request.is_made
 
     @property
     def kept_commits(self) -> int:
@@ -134,7 +134,7 @@ class StatePartition:
     def _maybe_snapshot(self) -> None:
         """Not while this partition is behind the ledger or inside an epoch."""
         if not self._running.round and self.epoch == self.ledger.done + 1:
-            self._wish.make(self.epoch - 1, self._snapshot)
+            self._snapshot_request.make(self.epoch - 1, self._snapshot)
 
     def _snapshot(self, since: int | None) -> StateSnapshot:
         remembered, order = self.replies.changes(whole=since is None)
@@ -163,7 +163,7 @@ class StatePartition:
         self.committed = state.committed
         self.store, self.replies = state.store, state.replies
         self._running = self._none_running()
-        self._wish.since = state.ledger.done
+        self._snapshot_request.since = state.ledger.done
 
     def learn(self, values: Iterable[bytes]) -> int:
         """Records in which earlier owners have logged epochs, which this one need not run; gives how many are none."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from transactional.state.snapshots import StateSnapshot
 
 
-class SnapshotWish:
+class SnapshotRequest:
     """``since``: the epoch of the last snapshot, or of the one that the partition began with; None: there is none."""
 
     def __init__(self) -> None:

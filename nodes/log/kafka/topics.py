@@ -86,9 +86,9 @@ class TopicAdmin:
             "max.message.bytes": str(max_batch_bytes),
         }
         name = self._prefix + topic
-        wish = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=config)
+        new_topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=config)
         try:
-            made = self._admin.create_topics([wish], request_timeout=self._timeout_s)
+            made = self._admin.create_topics([new_topic], request_timeout=self._timeout_s)
             _answer(made[name], self._timeout_s)
         except KafkaException as error:
             if reason(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
@@ -132,10 +132,10 @@ class TopicAdmin:
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:
         """Drop what is below; gives the new start."""
-        wish = KafkaPartition(self._prefix + topic, partition, offset)
+        before = KafkaPartition(self._prefix + topic, partition, offset)
         try:
-            requested = self._admin.delete_records([wish], request_timeout=self._timeout_s)
-            return _answer(requested[wish], self._timeout_s).low_watermark
+            requested = self._admin.delete_records([before], request_timeout=self._timeout_s)
+            return _answer(requested[before], self._timeout_s).low_watermark
         except KafkaException as error:
             what = f"deleting before offset {offset} in topic {topic!r} partition {partition}"
             raise self._connection.translated(reason(error), what) from error
@@ -193,8 +193,8 @@ class TopicAdmin:
         self, requested: Mapping[TopicPartition, KafkaPartition], which: Any, isolation: IsolationLevel, deadline: float
     ) -> dict[TopicPartition, int]:
         left_s = max(deadline - time.monotonic(), 0.1)
-        wishes: dict[Any, Any] = dict.fromkeys(requested.values(), which)
-        answers = self._admin.list_offsets(wishes, isolation_level=isolation, request_timeout=min(left_s, _REQUEST_S))
+        queries: dict[Any, Any] = dict.fromkeys(requested.values(), which)
+        answers = self._admin.list_offsets(queries, isolation_level=isolation, request_timeout=min(left_s, _REQUEST_S))
         found = {where: _answer(answers[partition], left_s + 1.0).offset for where, partition in requested.items()}
         if min(found.values(), default=0) < 0:  # where the connection breaks meanwhile, "no offset" comes as an answer
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no offset was returned"))

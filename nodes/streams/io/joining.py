@@ -82,30 +82,30 @@ class Joining:
 
     # --- for others -------------------------------------------------------------------------------------------------
 
-    def saving(self, wish: x.SaveMerged) -> Callable[[], e.Event]:
+    def saving(self, effect: x.SaveMerged) -> Callable[[], e.Event]:
         """A saver's task to make it durable, and to check that it is."""
         job, incarnation = self.run.job.name, self.run.incarnation
-        key = CheckpointKey(job, incarnation, MERGED, (wish.control_offset, 0), (wish.frontier_ms, 0))
+        key = CheckpointKey(job, incarnation, MERGED, (effect.control_offset, 0), (effect.frontier_ms, 0))
         kept = [saved.name for saved in self.ownership.merged()]
 
         def save() -> e.Event:
-            name = self.checkpoints.save(key, wish.data)
-            saved = m.MergedSaved(incarnation, "-", name, wish.control_offset, wish.broadcast_offsets)
+            name = self.checkpoints.save(key, effect.data)
+            saved = m.MergedSaved(incarnation, "-", name, effect.control_offset, effect.broadcast_offsets)
             intact = self._load(saved) is not None  # so that three damaged ones never replace three intact ones
             if intact:
                 self.checkpoints.prune(job, incarnation, MERGED, kept)
-            return e.MergedStored(name if intact else None, wish.control_offset, wish.broadcast_offsets)
+            return e.MergedStored(name if intact else None, effect.control_offset, effect.broadcast_offsets)
 
         return save
 
-    def writing_control_checkpoint(self, wish: x.WriteControlCheckpoint) -> Callable[[], e.Event | None]:
+    def writing_control_checkpoint(self, effect: x.WriteControlCheckpoint) -> Callable[[], e.Event | None]:
         """A saver's task to write it, and then to delete the records of the topics that no node needs any more."""
         kept = self.ownership.merged()
 
         def write() -> None:
             try:
-                at = self.log.append(self.topics.control_checkpoints, 0, [wish.value]).first_offset
-                if wish.trims:
+                at = self.log.append(self.topics.control_checkpoints, 0, [effect.value]).first_offset
+                if effect.trims:
                     self._trim(kept, at)
             except (LogError, StoreUnavailable) as error:
                 self.report(f"the job's own topics are not trimmed now: {error}")

@@ -49,7 +49,7 @@ def follow(log: Log, topics: JobTopics, run: JobRun, places: Mapping[OutputParti
     return read
 
 
-def read_tail(log: Log, topics: JobTopics, run: JobRun, wish: x.ReadTail, truncation: Truncation) -> e.TailRead:
+def read_tail(log: Log, topics: JobTopics, run: JobRun, effect: x.ReadTail, truncation: Truncation) -> e.TailRead:
     """Scan what other owners may have written after the checkpoint.
 
     Raises ``LogTruncated`` where less is there than the checkpoint knew of.
@@ -60,13 +60,13 @@ def read_tail(log: Log, topics: JobTopics, run: JobRun, wish: x.ReadTail, trunca
         if output == UNSTABLE:
             continue
         topic = topics.outputs[output]
-        partitions = range(run.output_partitions[output]) if declared.route_by_key else [wish.partition]
+        partitions = range(run.output_partitions[output]) if declared.route_by_key else [effect.partition]
         for partition in partitions:
-            start = wish.since.get(output, {}).get(partition, 0)
-            known = wish.known.get(output, {}).get(partition, 0)
+            start = effect.since.get(output, {}).get(partition, 0)
+            known = effect.known.get(output, {}).get(partition, 0)
             to = (output, partition)
             try:
-                last[to], ends[to] = _scan(log, run, topic, partition, start, wish.partition)
+                last[to], ends[to] = _scan(log, run, topic, partition, start, effect.partition)
             except OffsetOutOfRange as error:
                 if (lost := truncation.beyond_end(topic, partition, start)) is not None:
                     raise lost from error
@@ -75,8 +75,8 @@ def read_tail(log: Log, topics: JobTopics, run: JobRun, wish: x.ReadTail, trunca
             if ends[to] < known and (lost := truncation.beyond_end(topic, partition, known)) is not None:
                 raise lost
             if (seen := last[to].get(int(Track.RECORD))) is not None:
-                truncation.saw_tail(wish.partition, seen[0])
-    return e.TailRead(wish.partition, wish.version, last, ends)
+                truncation.saw_tail(effect.partition, seen[0])
+    return e.TailRead(effect.partition, effect.version, last, ends)
 
 
 def _scan(

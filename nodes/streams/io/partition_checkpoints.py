@@ -30,36 +30,36 @@ class Storing:
         self._crashpoint = crashpoint
         self._report = report
 
-    def loading(self, wish: x.LoadCheckpoint) -> Callable[[], e.CheckpointLoaded]:
+    def loading(self, effect: x.LoadCheckpoint) -> Callable[[], e.CheckpointLoaded]:
         """Load the newest that is intact."""
 
         def load() -> e.CheckpointLoaded:
             problems: list[str] = []
-            for name in wish.names:
+            for name in effect.names:
                 try:
                     data = self._checkpoints.load(own_name(self._run.job.name, name))
                 except (CheckpointDamaged, CheckpointMissing) as error:
                     problems.append(str(error))
                     self._report(
-                        f"partition {wish.partition}: {error}; falling back to an older checkpoint, or to replay"
+                        f"partition {effect.partition}: {error}; falling back to an older checkpoint, or to replay"
                     )
                     continue
-                return e.CheckpointLoaded(wish.partition, wish.version, name, data, problems, wish.names)
-            return e.CheckpointLoaded(wish.partition, wish.version, None, None, problems, wish.names)
+                return e.CheckpointLoaded(effect.partition, effect.version, name, data, problems, effect.names)
+            return e.CheckpointLoaded(effect.partition, effect.version, None, None, problems, effect.names)
 
         return load
 
-    def saving(self, wish: x.SaveCheckpoint) -> Callable[[], e.CheckpointStored]:
+    def saving(self, effect: x.SaveCheckpoint) -> Callable[[], e.CheckpointStored]:
         """Save it, then delete what is not in use any more."""
         run = self._run
-        in_use = [saved.name for saved in self._ownership.checkpoints(wish.partition)]
-        key = CheckpointKey(run.job.name, run.incarnation, wish.partition, wish.record_position, wish.answered)
+        in_use = [saved.name for saved in self._ownership.checkpoints(effect.partition)]
+        key = CheckpointKey(run.job.name, run.incarnation, effect.partition, effect.record_position, effect.answered)
 
         def save() -> e.CheckpointStored:
             self._crashpoint("before-checkpoint")
-            name = self._checkpoints.save(key, wish.data)
+            name = self._checkpoints.save(key, effect.data)
             self._crashpoint("after-checkpoint")
-            self._checkpoints.prune(run.job.name, run.incarnation, wish.partition, in_use)
-            return e.CheckpointStored(wish.partition, wish.version, wish.ticket, name)
+            self._checkpoints.prune(run.job.name, run.incarnation, effect.partition, in_use)
+            return e.CheckpointStored(effect.partition, effect.version, effect.ticket, name)
 
         return save

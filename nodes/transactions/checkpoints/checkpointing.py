@@ -21,7 +21,7 @@ from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.checkpoints import chains
 from nodes.transactions.checkpoints.chain_life import ChainLifecycle, CheckpointEvent, Effect
 from nodes.transactions.checkpoints.chains import FileReference
-from nodes.transactions.checkpoints.compaction import Compact, CompactionFailed, CompactionWish, compact_here
+from nodes.transactions.checkpoints.compaction import Compact, CompactionFailed, CompactionRequest, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from transactional.state.partition import StatePartition
 from transactional.state.restored import RestoredState
@@ -329,18 +329,18 @@ class TransactionCheckpoints:
         if not parts or saved_unit.chain.merging:
             return
         saved_unit.chain.merges(parts)
-        wish = CompactionWish(self.job, self.sequencers + number, list(parts), whole=len(parts) == len(chain))
-        merged = self._merger.save(partial(self._merge, saved_unit, wish))
+        request = CompactionRequest(self.job, self.sequencers + number, list(parts), whole=len(parts) == len(chain))
+        merged = self._merger.save(partial(self._merge, saved_unit, request))
         if merged is not None:
             self._replace(merged)
 
-    def _merge(self, saved_unit: _SavedUnit, wish: CompactionWish) -> _Merged:
+    def _merge(self, saved_unit: _SavedUnit, request: CompactionRequest) -> _Merged:
         """Beside the node's loop."""
         try:
-            made = self._compact(wish)
+            made = self._compact(request)
             return _Merged(saved_unit, made if self._is_intact(made) else None)
         except CompactionFailed as error:
-            logger.warning("node %s: checkpoints of unit %d are not merged: %s", self.node, wish.unit, error)
+            logger.warning("node %s: checkpoints of unit %d are not merged: %s", self.node, request.unit, error)
             return _Merged(saved_unit, None, error.damaged)
 
     def _replace(self, merged: _Merged) -> None:

@@ -35,7 +35,7 @@ class CompactionFailed(Exception):
         self.damaged = damaged
 
 
-class CompactionWish(msgspec.Struct, frozen=True):
+class CompactionRequest(msgspec.Struct, frozen=True):
     """These files of a unit are to become one run. ``whole``: they rest upon nothing."""
 
     job: str
@@ -52,16 +52,18 @@ class _Answer(msgspec.Struct, frozen=True):
     damaged: bool = False
 
 
-Compact = Callable[[CompactionWish], list[FileReference]]
+Compact = Callable[[CompactionRequest], list[FileReference]]
 """Returns the files of the new run; raises ``CompactionFailed``."""
 
 
 def compact_here(store: CheckpointStore, segment_bytes: int = SEGMENT_BYTES) -> Compact:
     """In the caller's own time."""
 
-    def compact(wish: CompactionWish) -> list[FileReference]:
+    def compact(request: CompactionRequest) -> list[FileReference]:
         try:
-            return merge_files(store, wish.job, wish.unit, wish.parts, whole=wish.whole, segment_bytes=segment_bytes)
+            return merge_files(
+                store, request.job, request.unit, request.parts, whole=request.whole, segment_bytes=segment_bytes
+            )
         except CheckpointError as error:
             damaged = isinstance(error, CheckpointDamaged | CheckpointMissing)
             raise CompactionFailed(str(error), damaged=damaged) from error
@@ -72,8 +74,8 @@ def compact_here(store: CheckpointStore, segment_bytes: int = SEGMENT_BYTES) -> 
 class CompactingChild:
     """A ``Compact`` in a process of the lowest priority, for which the caller waits; what is small is done here.
 
-    The process begins with the first wish and stays while wishes come, since starting one costs more than most of what
-    it does. It ends when nothing came for ``idle_s``, and with this process. For one thread.
+    The process begins with the first request and stays while requests come, since starting one costs more than most of
+    what it does. It ends when nothing came for ``idle_s``, and with this process. For one thread.
     """
 
     def __init__(
@@ -89,14 +91,14 @@ class CompactingChild:
         self._idle_s = idle_s
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, wish: CompactionWish) -> list[FileReference]:
+    def __call__(self, request: CompactionRequest) -> list[FileReference]:
         """Returns the files of the new run; raises ``CompactionFailed``."""
-        if sum(part.size for part in wish.parts) <= self._small_bytes:
-            return self._here(wish)
+        if sum(part.size for part in request.parts) <= self._small_bytes:
+            return self._here(request)
         stayed = self._process is not None
-        answer = self._answered_by_process(wish)
-        if answer is None and stayed:  # it has ended in the meantime, for want of wishes or by another's hand
-            answer = self._answered_by_process(wish)
+        answer = self._answered_by_process(request)
+        if answer is None and stayed:  # it has ended in the meantime, for want of requests or by another's hand
+            answer = self._answered_by_process(request)
         if answer is None:
             raise CompactionFailed("the process that merges has ended; see its output", damaged=False)
         if answer.failed is not None:
@@ -114,7 +116,7 @@ class CompactingChild:
             self._process.communicate()
             self._process = None
 
-    def _answered_by_process(self, wish: CompactionWish) -> _Answer | None:
+    def _answered_by_process(self, request: CompactionRequest) -> _Answer | None:
         """None: there is no process any more."""
         if self._process is None:
             command = module_command("nodes.transactions.checkpoints.compaction", str(self._idle_s))
@@ -125,7 +127,7 @@ class CompactingChild:
         assert given is not None and taken is not None
         line = b""
         with contextlib.suppress(BrokenPipeError):
-            given.write(msgspec.json.encode(wish) + b"\n")
+            given.write(msgspec.json.encode(request) + b"\n")
             given.flush()
             line = taken.readline()
         if not line.endswith(b"\n"):
@@ -147,13 +149,13 @@ def give_way() -> None:
 
 
 def main() -> int:
-    """Read wishes from standard input, a line each, and answer on standard output, until no more comes."""
+    """Read requests from standard input, a line each, and answer on standard output, until no more comes."""
     give_way()
     idle_s = float(sys.argv[1])
     compact = compact_here(open_checkpoints(load_settings(needs_bootstrap=False)))
     while select.select([sys.stdin.buffer], [], [], idle_s)[0] and (line := sys.stdin.buffer.readline()):
         try:
-            answer = _Answer(compact(msgspec.json.decode(line, type=CompactionWish)))
+            answer = _Answer(compact(msgspec.json.decode(line, type=CompactionRequest)))
         except CompactionFailed as error:
             answer = _Answer(failed=str(error), damaged=error.damaged)
         try:

@@ -68,7 +68,7 @@ class _Check:
     reply: asyncio.Future[Any]
 
 
-_Wish = _Call | _Left | _NewId | _Check
+_Command = _Call | _Left | _NewId | _Check
 
 
 @dataclass(slots=True)
@@ -97,13 +97,13 @@ class AsyncTransactionClient:
         self._open_log = open_log
         self._errors = by_name(errors)
         self._job = job
-        self._calls: queue.SimpleQueue[_Wish | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_Command | None] = queue.SimpleQueue()
         self._in_flight: dict[str, _InFlight] = {}
         self._later: deque[_Call] = deque()
         self._failed: Exception | None = None
         self._problem: str | None = None  # what is wrong with the log, as far as is known
         self._opened = False
-        self._first: _Wish | None = None  # who waits for the log to be opened again
+        self._first: _Command | None = None  # who waits for the log to be opened again
         self._thread = threading.Thread(target=self._run, name="holon-transactions", daemon=True)
 
     async def __aenter__(self) -> Self:
@@ -277,26 +277,26 @@ class AsyncTransactionClient:
                     self._resolve(reply, outcome, outcome if isinstance(outcome, BadReply) else None)
         return True
 
-    def _begin(self, client: TransactionClient, wish: _Wish | None) -> None:
-        if isinstance(wish, _Left):
-            self._abandon(client, wish.call.request.id)
-        elif isinstance(wish, _NewId):
-            self._resolve(wish.reply, client.new_id(), None)
-        elif isinstance(wish, _Check):
+    def _begin(self, client: TransactionClient, command: _Command | None) -> None:
+        if isinstance(command, _Left):
+            self._abandon(client, command.call.request.id)
+        elif isinstance(command, _NewId):
+            self._resolve(command.reply, client.new_id(), None)
+        elif isinstance(command, _Check):
             client.check()
-            self._resolve(wish.reply, None, None)
-        elif wish is not None and self._is_named(client, wish):
-            self._later.append(wish)
+            self._resolve(command.reply, None, None)
+        elif command is not None and self._is_named(client, command):
+            self._later.append(command)
 
-    def _give_back(self, wishes: Sequence[_Wish | None], why: str) -> None:
+    def _give_back(self, commands: Sequence[_Command | None], why: str) -> None:
         """The log has failed before it was their turn."""
-        for wish in wishes:
-            if wish is None:
+        for command in commands:
+            if command is None:
                 self._calls.put(None)
-            elif isinstance(wish, _Check):
-                self._resolve(wish.reply, why, None)
-            elif not isinstance(wish, _Left):
-                self._resolve(wish.reply, None, _LogAway(why))
+            elif isinstance(command, _Check):
+                self._resolve(command.reply, why, None)
+            elif not isinstance(command, _Left):
+                self._resolve(command.reply, None, _LogAway(why))
 
     def _send(self, client: TransactionClient, requests: list[WireRequest]) -> None:
         """Those that no record of the log can hold are refused, and no others."""
@@ -316,10 +316,10 @@ class AsyncTransactionClient:
             for reply in self._in_flight.pop(request.id).waiting:
                 self._resolve(reply, None, BadArguments(f"the call is too large: {error}"))
 
-    def _taken(self) -> list[_Wish | None]:
+    def _taken(self) -> list[_Command | None]:
         """The calls of callers; waits for them where nothing else is to be done."""
         first, self._first = self._first, None
-        new: list[_Wish | None] = [] if first is None else [first]
+        new: list[_Command | None] = [] if first is None else [first]
         if not (new or self._in_flight or self._later):
             new.append(self._calls.get())
         while not self._calls.empty():

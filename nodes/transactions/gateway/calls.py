@@ -91,10 +91,10 @@ class GatewayCalls:
         raise RunFailed(text)
 
     def _post(self, body: bytes, timeout_s: float) -> tuple[int, _GatewayAnswer]:
-        wish = urllib.request.Request(f"{self.url}/v1/call", body, self._headers)
+        http_request = urllib.request.Request(f"{self.url}/v1/call", body, self._headers)
         try:
             try:
-                with self._opener.open(wish, timeout=timeout_s) as reply:
+                with self._opener.open(http_request, timeout=timeout_s) as reply:
                     return reply.status, _decoded(reply.headers.get("Content-Type", ""), reply.read(_MOST_BYTES))
             except urllib.error.HTTPError as error:
                 with error:

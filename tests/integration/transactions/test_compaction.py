@@ -11,7 +11,7 @@ from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
 from nodes.checkpoints.opening import open_checkpoints
 from nodes.settings.settings import load_settings
 from nodes.transactions.checkpoints.chains import load_file
-from nodes.transactions.checkpoints.compaction import CompactingChild, CompactionFailed, CompactionWish
+from nodes.transactions.checkpoints.compaction import CompactingChild, CompactionFailed, CompactionRequest
 from tests.sim.transactions.test_checkpoints import JOB, UNIT, random_chain
 from transactional.epochs.ledger import Ledger
 from transactional.state.partition import StatePartition
@@ -23,7 +23,7 @@ def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
     store = open_checkpoints(settings)
     parts, expected = random_chain(store, 3)  # type: ignore[arg-type]
     compact = CompactingChild(settings, store, small_bytes=0)
-    (made,) = compact(CompactionWish(JOB, UNIT, parts, whole=True))
+    (made,) = compact(CompactionRequest(JOB, UNIT, parts, whole=True))
     process = compact.process
     again = StatePartition(Ledger(program, 1), 0, id_window=5)
     again.restore(restored_state(load_file(store, made.name)[1], id_window=5))
@@ -33,24 +33,24 @@ def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
     with pytest.raises(CheckpointDamaged):
         load_file(store, parts[0].name)
     with pytest.raises(CompactionFailed, match=r"checkpoint .* checksum") as failed:
-        compact(CompactionWish(JOB, UNIT, parts, whole=True))
+        compact(CompactionRequest(JOB, UNIT, parts, whole=True))
     assert failed.value.damaged
-    assert compact.process is process is not None, "one process for all wishes"
+    assert compact.process is process is not None, "one process for all requests"
     with pytest.raises(CompactionFailed):
-        CompactingChild(settings, store)(CompactionWish(JOB, UNIT, parts, whole=True))
+        CompactingChild(settings, store)(CompactionRequest(JOB, UNIT, parts, whole=True))
     path.unlink()
     with pytest.raises(CheckpointMissing):
         load_file(store, parts[0].name)
     compact.close()
 
 
-def test_a_child_that_ended_for_want_of_wishes_is_started_again(tmp_path: Path) -> None:
+def test_a_child_that_ended_for_want_of_requests_is_started_again(tmp_path: Path) -> None:
     settings = load_settings(definitions=[f"checkpoints.url={tmp_path}"], environ={}, directory=tmp_path)
     store = open_checkpoints(settings)
     parts, _ = random_chain(store, 3)  # type: ignore[arg-type]
     compact = CompactingChild(settings, store, small_bytes=0, idle_s=0.0)
-    first = compact(CompactionWish(JOB, UNIT, parts, whole=True))
+    first = compact(CompactionRequest(JOB, UNIT, parts, whole=True))
     assert compact.process is not None
     compact.process.wait(120)
-    assert compact(CompactionWish(JOB, UNIT, parts, whole=True)) == first
+    assert compact(CompactionRequest(JOB, UNIT, parts, whole=True)) == first
     compact.close()

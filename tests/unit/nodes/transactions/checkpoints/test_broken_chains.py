@@ -11,7 +11,7 @@ from examples.bank import program
 from nodes.machine import messages as m
 from nodes.transactions.checkpoints import chains
 from nodes.transactions.checkpoints.chains import ChainBroken, FileReference, load_file, save_file, states
-from nodes.transactions.checkpoints.compaction import CompactionFailed, CompactionWish, compact_here
+from nodes.transactions.checkpoints.compaction import CompactionFailed, CompactionRequest, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional.state.snapshots import UNSAID, PartitionState, snapshot_bytes, snapshot_state
@@ -111,5 +111,5 @@ def test_what_is_no_state_is_not_merged(at: int) -> None:
     parts, _ = newest(stage)
     gap = [*parts[:at], *parts[at + 1 :]]
     with pytest.raises(CompactionFailed, match=r"not whole|missing") as failed:
-        compact_here(stage.store)(CompactionWish(JOB, UNIT, gap, whole=True))
+        compact_here(stage.store)(CompactionRequest(JOB, UNIT, gap, whole=True))
     assert failed.value.damaged, "the next checkpoint holds all"

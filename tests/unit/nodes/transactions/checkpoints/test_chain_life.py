@@ -23,7 +23,7 @@ from nodes.transactions.checkpoints.chain_life import (
     Unexpected,
 )
 from nodes.transactions.checkpoints.chains import FileReference
-from transactional.state.wanted_snapshot import SnapshotWish
+from transactional.state.wanted_snapshot import SnapshotRequest
 
 WAYS: dict[ChainState, tuple[bool, list[CheckpointEvent]]] = {
     IDLE: (True, []),
@@ -143,7 +143,7 @@ class Walk:
 
     def __init__(self, seed: int) -> None:
         self.draw = Random(seed)
-        self.wish = SnapshotWish()
+        self.request = SnapshotRequest()
         self.epoch = 0
         self.spans: dict[str, tuple[int | None, int]] = {}
         self.saving: list[tuple[FileReference, tuple[FileReference, ...]]] = []
@@ -155,17 +155,17 @@ class Walk:
         life, draw = self.life, self.draw
         self.epoch += draw.randrange(2)
         if draw.random() < 0.1:
-            self.wish.request(whole=draw.random() < 0.5)  # nobody should
+            self.request.request(whole=draw.random() < 0.5)  # nobody should
         if draw.random() < 0.02:
             self.life = life = ChainLifecycle(is_sound=False)  # it was a standby for a while
             self.saving.clear()
         if life.is_idle:
             effect = life.happens(draw.choice([CheckpointEvent.DUE, CheckpointEvent.CHECKED, CheckpointEvent.DAMAGED]))
             if effect in (Effect.REQUEST, Effect.REQUEST_WHOLE):
-                self.wish.request(whole=effect is Effect.REQUEST_WHOLE)
+                self.request.request(whole=effect is Effect.REQUEST_WHOLE)
         if draw.random() < 0.5:
-            self.wish.make(self.epoch, lambda since: Since(since))  # type: ignore[arg-type, return-value]
-        if life.is_wanted and (taken := self.wish.take(self.epoch)) is not None:
+            self.request.make(self.epoch, lambda since: Since(since))  # type: ignore[arg-type, return-value]
+        if life.is_wanted and (taken := self.request.take(self.epoch)) is not None:
             self.made = taken[1].since, taken[0]
             life.made(taken[0], taken[1].since)
         if life.state in (HELD, BAD_HELD) and life.happens(CheckpointEvent.ACKNOWLEDGED) is Effect.HAND_OVER:
