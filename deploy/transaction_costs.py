@@ -44,7 +44,7 @@ SEQUENCERS = 4
 STAGES: dict[str, tuple[str, ...]] = {
     "function": ("transactional/workloads", "transactional/execution", "transactional/context",
                  "transactional/operators", "transactional/entities"),
-    "state": ("transactional/state/store", "transactional/state/snapshot", "transactional/state/wanted_snapshot",
+    "state": ("transactional/state/store", "transactional/state/snapshot", "transactional/state/snapshot_request",
               "transactional/state/spilling", "transactional/conflicts", "nodes/checkpoints",
               "nodes/transactions/checkpoints"),
     "messages": ("nodes/log/", "transactional/epochs/messages", "transactional/epochs/pieces",

@@ -40,10 +40,10 @@ from transactional.execution.site import Site
 from transactional.requests.replies import ReplyBook, records_of
 from transactional.state.logged_commits import LoggedCommits
 from transactional.state.restored import RestoredState
+from transactional.state.snapshot_request import SnapshotRequest
 from transactional.state.snapshots import FORMAT_VERSION, LedgerState, PartitionState, StateSnapshot
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
-from transactional.state.wanted_snapshot import SnapshotRequest
 from transactional.tally import TransactionTally
 
 

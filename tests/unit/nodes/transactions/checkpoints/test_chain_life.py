@@ -23,7 +23,7 @@ from nodes.transactions.checkpoints.chain_life import (
     Unexpected,
 )
 from nodes.transactions.checkpoints.chains import FileReference
-from transactional.state.wanted_snapshot import SnapshotRequest
+from transactional.state.snapshot_request import SnapshotRequest
 
 WAYS: dict[ChainState, tuple[bool, list[CheckpointEvent]]] = {
     IDLE: (True, []),
