@@ -119,7 +119,7 @@ def waiting(folder: Path) -> dict[str, float]:
         row["wake_up_max_ms"] = round(latencies[-1] / 1e6, 3)
         positions = {TopicPartition("ask", at): log.end_offset("ask", at) for at in range(40)}
         row["waiting_cpu_percent"] = share_of_core(lambda: log.wait(positions, 5.0))
-        polling = Notifier(folder / "doorbell", futex=False)
+        polling = Notifier(folder / "notifier", futex=False)
         row["waiting_cpu_percent_polling"] = share_of_core(lambda: polling.wait(polling.sample(), 5.0))
         polling.close()
     return row

@@ -1,11 +1,11 @@
 """The folder of an embedded log: what lies where, and how it is created by several processes at once.
 
     <root>/log.json                       format and version
-    <root>/doorbell                       the word that waiting readers sleep on
+    <root>/notifier                       the word that waiting readers sleep on
     <root>/topics/<topic>/topic.json      number of partitions, retention
     <root>/topics/<topic>/<partition>/    one LMDB environment
     <root>/tmp/                           topics that are being built
-    <root>/reserve                        space for deleting when the disk is full
+    <root>/free-space-reserve             space for deleting when the disk is full
     <root>/verified                       the start of the machine after which everything was last checked
 
 A topic is built aside and renamed into place, so it is there as a whole or not at all.
@@ -33,7 +33,9 @@ VERSION = 1
 ENGINE = 0
 """The LMDB 0.9 file format, pinned: py-lmdb carries several engines and picks one by environment variable."""
 _VERIFIED = "verified"
-_OWN_NAMES = ("log", "topics", "tmp", "doorbell", "reserve", _VERIFIED)
+_NOTIFIER, _RESERVE = ("notifier", "doorbell"), ("free-space-reserve", "reserve")
+"""The name of a file, and its name in a folder of an earlier release, where it stays as it is."""
+_OWN_NAMES = ("log", "topics", "tmp", *_NOTIFIER, *_RESERVE, _VERIFIED)
 LOCK_FILE_BYTES = 16 << 10
 """Room for about 250 readers a partition."""
 
@@ -57,12 +59,12 @@ class LogFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.notifier = root / "doorbell"
-        self.reserve = FreeSpaceReserve(root / "reserve")
         self._topics = root / "topics"
         self._verified = root / _VERIFIED
         self._where = f"embedded log {root}"
         try:
+            self.notifier = _file_of(root, _NOTIFIER)
+            self.reserve = FreeSpaceReserve(_file_of(root, _RESERVE))
             self._open()
         except OSError as error:
             raise translate(error, root, self._where) from error
@@ -167,6 +169,11 @@ class LogFolder:
         self.note_verified(boot_id())  # there is nothing to check yet
         _write_whole(file, msgspec.json.encode(LogMeta(FORMAT, VERSION)))  # all who race write the same
         _sync_folder(self.root)
+
+
+def _file_of(root: Path, names: tuple[str, str]) -> Path:
+    new, old = (root / name for name in names)
+    return old if old.exists() and not new.exists() else new
 
 
 def boot_id() -> str:

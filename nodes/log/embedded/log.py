@@ -124,7 +124,7 @@ class EmbeddedLog(Log):
                 store.expire(self._clock_ms() - retention_ms)
                 store.recycle()
             done = store.append(bodies, self._clock_ms, retention_ms)
-        self._notifier.ring()
+        self._notifier.notify()
         return done
 
     def max_record_bytes(self, topic: str) -> int:
@@ -155,7 +155,7 @@ class EmbeddedLog(Log):
         watched = [(where, self._partition(*where), position) for where, position in positions.items()]
         woken = float("-inf")
         while True:
-            seen = self._notifier.sample()  # before the check: a later append rings
+            seen = self._notifier.sample()  # before the check: a later append notifies
             ready = [where for where, store, position in watched if store.bounds()[1] > position]
             now = time.monotonic()
             if ready or now >= deadline:

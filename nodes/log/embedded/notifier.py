@@ -2,7 +2,7 @@
 
 A futex on a shared mapping: no descriptor a reader, nothing to clean up after a kill -9, no cost while idle. Where the
 kernel has none, readers poll the word every millisecond. Neither is needed for correctness: sleepers also check
-the log from time to time, so that a writer killed before it rings costs at most one ``SLICE_S``.
+the log from time to time, so that a writer killed before it notifies costs at most one ``SLICE_S``.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class Notifier:
         self._word = ctypes.c_uint32.from_buffer(self._map)
         self._address = ctypes.addressof(self._word)
         self._futex = _futex if futex else None
-        # Every ring stores another value than any other process does; an increment could be lost between two writers.
+        # Each notification stores another value than any other process does; an increment could get lost.
         self._next = os.getpid() * 2654435761 & 0xFFFFFFFF
 
     def sample(self) -> int:
         """The value to wait on; take it *before* checking for records to read."""
         return self._word.value
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake everybody who sleeps."""
         self._next = self._next + 40503 & 0xFFFFFFFF
         self._word.value = self._next
@@ -83,7 +83,7 @@ class Notifier:
             self._futex(self._address, _FUTEX_WAKE, _EVERYBODY, None)
 
     def wait(self, seen: int, timeout_s: float) -> None:
-        """Return when somebody has rung since ``seen`` was sampled, at the latest after ``timeout_s``; or earlier."""
+        """Return when somebody has notified since ``seen`` was taken, at the latest after ``timeout_s``; or earlier."""
         if self._futex is not None:
             whole = int(timeout_s)
             until = _TimeSpec(whole, int((timeout_s - whole) * 1e9))

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from nodes.log import EmbeddedLog
 from nodes.log.embedded.notifier import Notifier, create_notifier_file
 from tests.integration.processes import PLENTY_S
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    create_notifier_file(tmp_path / "bell")
-    return tmp_path / "bell"
+    create_notifier_file(tmp_path / "notifier")
+    return tmp_path / "notifier"
 
 
 @pytest.mark.parametrize("futex", [True, False])
-def test_whoever_waits_is_woken_by_a_ring(path: Path, futex: bool) -> None:
+def test_whoever_waits_is_woken_by_a_notification(path: Path, futex: bool) -> None:
     ours, theirs = Notifier(path, futex=futex), Notifier(path)
     heard = []
 
@@ -36,7 +37,7 @@ def test_whoever_waits_is_woken_by_a_ring(path: Path, futex: bool) -> None:
     thread.start()
     for _ in range(100):
         asked.acquire()
-        theirs.ring()
+        theirs.notify()
     thread.join()
     assert len(set(heard)) == 100
     for notifier in (ours, theirs):
@@ -44,10 +45,10 @@ def test_whoever_waits_is_woken_by_a_ring(path: Path, futex: bool) -> None:
 
 
 @pytest.mark.parametrize("futex", [True, False])
-def test_a_ring_between_sample_and_wait_is_not_missed(path: Path, futex: bool) -> None:
+def test_a_notification_between_sample_and_wait_is_not_missed(path: Path, futex: bool) -> None:
     notifier = Notifier(path, futex=futex)
     seen = notifier.sample()
-    notifier.ring()
+    notifier.notify()
     began_s = time.monotonic()
     notifier.wait(seen, 3600)
     assert time.monotonic() - began_s < PLENTY_S
@@ -67,7 +68,19 @@ def test_nobody_waits_longer_than_told(path: Path, futex: bool) -> None:
 def test_a_closed_bell_may_be_rung_and_waited_for_by_late_threads(path: Path) -> None:
     notifier = Notifier(path)
     notifier.close()
-    notifier.ring()
+    notifier.notify()
     began_s = time.monotonic()
     notifier.wait(notifier.sample(), 0.01)
     assert time.monotonic() - began_s < PLENTY_S
+
+
+def test_a_folder_of_an_earlier_release_keeps_the_names_of_its_files(tmp_path: Path) -> None:
+    with EmbeddedLog(tmp_path / "log") as log:
+        log.create_topic("t", 1)
+    old_names = {"notifier": "doorbell", "free-space-reserve": "reserve"}
+    for new, old in old_names.items():
+        (tmp_path / "log" / new).rename(tmp_path / "log" / old)
+    with EmbeddedLog(tmp_path / "log") as log:
+        log.append("t", 0, [b"x"])
+    names = {file.name for file in (tmp_path / "log").iterdir()}
+    assert names >= {*old_names.values()} and not names & {*old_names}
