@@ -148,10 +148,10 @@ def test_standbys_are_other_nodes_each_once_and_as_many_as_there_are() -> None:
     for replicas in (1, 2, 3, 9):
         order = heirs(4, names, owners, replicas)
         assert 2 not in order, "whoever claims it first owns it"
-        for partition, standing_by in order.items():
+        for partition, next_owners in order.items():
             others = [name for name in names if name != owners[partition]]
-            assert len(standing_by) == min(replicas - 1, len(others))
-            assert len(set(standing_by)) == len(standing_by) and set(standing_by) <= set(others)
+            assert len(next_owners) == min(replicas - 1, len(others))
+            assert len(set(next_owners)) == len(next_owners) and set(next_owners) <= set(others)
     assert heirs(4, [], owners, 2) == {}
 
 
