@@ -8,10 +8,13 @@ from dataclasses import replace
 from nodes.sim.faults.backlogs import case_of, with_backlog
 from nodes.sim.faults.code_changes import with_code_changes
 from nodes.sim.faults.continuing import with_continuing
+from nodes.sim.faults.stress import FIRST_SEED, stressed
 from nodes.sim.faults.stress import replicas as replicas_of
-from nodes.sim.faults.stress import stressed
 from nodes.sim.jobs import CASES
 from nodes.sim.options import ISOLATIONS, TRUNCATIONS, Faults, Options
+
+NEWER_SHARE = 0.06
+"""Of the seeds that draw a job which older seeds did not know."""
 
 
 def draw(
@@ -19,8 +22,8 @@ def draw(
 ) -> Options:
     """The options of a seed. ``calm`` switches all faults off; ``replicas`` None: drawn."""
     rng = random.Random(f"options {seed}")
-    others = sorted(name for name, kind in CASES.items() if not kind.backlog)
-    chosen = case if case is not None else case_of(seed) or rng.choice(others)
+    others = sorted(name for name, kind in CASES.items() if not kind.backlog and not kind.newer)
+    chosen = case if case is not None else case_of(seed) or _newer_case(seed) or rng.choice(others)
     rng = random.Random(f"options {seed} {chosen}")
     partitions = rng.choice([1, 2, 2, 3, 3, 4, 5])
     suspect = rng.choice([60, 120, 300])
@@ -64,6 +67,14 @@ def draw(
     options = _with_upstream(options if calm else _with_truncation(options))
     options = with_continuing(with_backlog(options if calm else stressed(options), calm))
     return options if calm else with_code_changes(options)
+
+
+def _newer_case(seed: int) -> str | None:
+    """The job, where the seed is one of a job that older seeds did not know."""
+    rng = random.Random(f"newer {seed}")
+    if seed < FIRST_SEED or rng.random() >= NEWER_SHARE:
+        return None
+    return rng.choice(sorted(name for name, kind in CASES.items() if kind.newer))
 
 
 def _stream(options: Options, name: str) -> random.Random:

@@ -1,7 +1,4 @@
-"""The jobs under test: small, and between them everything that a job can do.
-
-The expected results of each are computed a second time, without Holon, in ``expected.py``.
-"""
+"""The jobs under test, small. Their results are computed a second time, without Holon, in ``expected.py``."""
 
 from __future__ import annotations
 
@@ -58,7 +55,8 @@ class Case:
     """A job and what is special about it.
 
     ``late_by``: allowed lateness in windows. ``idle``: punctuation may move partitions, so what is late depends on
-    the order on the broadcast; with ``backlog`` none is late for that. ``fails``: it stops at the first marked record.
+    the order on the broadcast; with ``backlog`` none is late for that. ``fails``: it stops at the first marked
+    record. ``newer``: older seeds do not draw it.
     """
 
     make: Callable[[Options], Job]
@@ -70,6 +68,7 @@ class Case:
     manual: bool = False
     buries: bool = False
     fails: bool = False
+    newer: bool = False
 
 
 def _job(options: Options, process: Any, **settings: Any) -> Job:
@@ -378,7 +377,7 @@ CASES: dict[str, Case] = {
     "count": Case(_count),
     "dedupe": Case(_dedupe, windowed=False),
     "fail": Case(_marked, fails=True),
-    "flow": Case(lambda options: by_flow(options, Event, TOPIC, OUTPUT)),
+    "flow": Case(lambda options: by_flow(options, Event, TOPIC, OUTPUT), newer=True),
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),
     "idle-backlog": Case(_count, idle=True, backlog=True),

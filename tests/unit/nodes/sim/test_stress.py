@@ -6,6 +6,7 @@ import random
 
 from nodes.sim.drawing import draw
 from nodes.sim.faults.stress import FIRST_SEED
+from nodes.sim.jobs import CASES
 from nodes.sim.many import fresh_base_seed
 from nodes.sim.options import Faults
 from nodes.sim.store import LateSaver
@@ -31,6 +32,12 @@ def test_seeds_that_reports_name_keep_what_they_drew() -> None:
     assert (other.faults.delta_lost, other.faults.restart, other.faults.stop_all) == (0.2, 0.03, 0.0005)
     older = [draw(seed, 10) for seed in range(FIRST_SEED - 300, FIRST_SEED)]
     assert not any(o.save_ms or o.faults.pressure or o.faults.kill_promoted or o.faults.kill_one for o in older)
+
+
+def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones() -> None:
+    newer = {name for name, case in CASES.items() if case.newer}
+    assert newer and newer <= {o.case for o in NEW}
+    assert not newer & {draw(seed).case for seed in range(FIRST_SEED - 300, FIRST_SEED)}
 
 
 def test_new_base_seeds_are_drawn_with_stress() -> None:
