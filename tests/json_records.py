@@ -9,7 +9,7 @@ import json
 import random
 import uuid
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
 import msgspec
 
@@ -196,13 +196,14 @@ _SCALARS: tuple[tuple[Any, Write], ...] = (
     (Checked, _one_of('{"amount":1}', '{"amount":2}')),
     (int | str, lambda draw: draw.choice((an_integer, a_text))(draw)),
 )
+_TAGS = ("1", "12", "-3", "1.0", '"1"', '"cat"', '"ca"', '"c\\u0061t"', "null", "{}")
 _DEFAULTS: dict[Any, Any] = {int: 5, float: 2.5, bool: True, str: "déjà"}
 
 
 class Schema:
     """A Struct, and how records of it are written."""
 
-    def __init__(self, draw: random.Random, depth: int = 0) -> None:
+    def __init__(self, draw: random.Random, depth: int = 0, tagged: tuple[str, str | int] | None = None) -> None:
         self.members: list[tuple[str, Write, bool]] = []
         fields: list[Any] = []
         rename = draw.choice((None, None, "camel", "upper"))
@@ -224,8 +225,11 @@ class Schema:
                 optional = False
             self.members.append((name, write, optional))
         options: dict[str, Any] = {"rename": rename, "forbid_unknown_fields": draw.random() < 0.1}
-        self.tag = "drawn" if draw.random() < 0.1 else None
-        self.type = msgspec.defstruct(f"Drawn{depth}", fields, kw_only=True, tag=self.tag, **options)
+        if tagged is None and draw.random() < 0.1:
+            tagged = "type", draw.choice(("drawn", 3))
+        self.tag_field, self.tag = tagged or (None, None)
+        options |= {"tag": self.tag, "tag_field": self.tag_field}
+        self.type = msgspec.defstruct(f"Drawn{depth}_{self.tag}", fields, kw_only=True, **options)
         encoded = {field.name: field.encode_name for field in msgspec.structs.fields(self.type)}
         self.members = [(encoded[name], write, optional) for name, write, optional in self.members]
 
@@ -233,7 +237,16 @@ class Schema:
         if depth < 2 and draw.random() < 0.15:
             inside = Schema(draw, depth + 1)
             return inside.type, inside.text
+        if depth < 2 and draw.random() < 0.15:
+            return self._union(draw, depth)
         return draw.choice(_SCALARS[:4] if draw.random() < 0.6 else _SCALARS)
+
+    def _union(self, draw: random.Random, depth: int) -> tuple[Any, Write]:
+        tags = draw.choice((("cat", "dog", "größe"), (1, 12, -3)))[: draw.randrange(2, 4)]
+        tag_field = draw.choice(("type", "kind"))
+        members = [Schema(draw, depth + 1, (tag_field, tag)) for tag in tags]
+        of: Any = Union[tuple(member.type for member in members)]  # noqa: UP007
+        return of, lambda draw: draw.choice(members).text(draw)
 
     def text(self, draw: random.Random, odd: float = 0.02) -> str:
         """A record; each of its parts is odd with this probability."""
@@ -241,7 +254,7 @@ class Schema:
         if draw.random() < 0.3:
             draw.shuffle(members)
         blank = draw.choice(("", "", "", " ", "\n\t "))
-        parts = [] if self.tag is None else [f'"type"{blank}:"{self.tag}"']
+        parts: list[str] = []
         for name, write, optional in members:
             if draw.random() < (0.3 if optional else odd):
                 continue
@@ -251,6 +264,10 @@ class Schema:
         if draw.random() < 0.2:
             value = draw.choice((*_NUMBERS, *_OTHERS)) if draw.random() < 0.3 else '{"a":[1.5,"\\u00e9",{}],"b":null}'
             parts.insert(draw.randrange(len(parts) + 1), f"{json.dumps('other ' + draw.choice(_NAMES))}:{value}")
+        if self.tag is not None and draw.random() >= odd:
+            tag = draw.choice(_TAGS) if draw.random() < odd else json.dumps(self.tag, ensure_ascii=draw.random() < odd)
+            at = 0 if draw.random() < 0.7 else draw.randrange(len(parts) + 1)
+            parts.insert(at, f'"{self.tag_field}"{blank}:{blank}{tag}')
         if parts and draw.random() < odd:
             parts.append(draw.choice(parts))
         return "{" + f"{blank},".join(parts) + blank + "}"

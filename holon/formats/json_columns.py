@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from holon.formats.batch import Column, take_columns
 from holon.formats.formats import Decoded, MarkedFormat, decode_each, describe_fields
 
 E = TypeVar("E")
+Step = Callable[[Any], Any]
 
 FEW = 24
 """Records of a run below which msgspec is as quick."""
@@ -50,8 +51,9 @@ class JsonColumns(MarkedFormat[E]):
             )
         self._decode = msgspec.json.Decoder(inner).decode
         self._plan = plan(inner)
-        maybe = () if self._plan is None else (one.path for one in fields_of(self._plan) if one.may_lack_parent)
-        getters = {".".join(path): _value_or_none(path) for path in maybe}
+        planned = () if self._plan is None else list(fields_of(self._plan))
+        steps = {one.path: one.step for one in planned if one.step is not None}
+        getters = {".".join(one.path): _value_or_none(one.path, steps) for one in planned if one.may_lack_parent}
         kinds = column_kinds(inner)
         self._fields = [(name, kind, getters.get(name) or attrgetter(name)) for name, kind in kinds.items()]
         self._integers = [(name, value_of) for name, kind, value_of in self._fields if kind == "int"]
@@ -151,14 +153,15 @@ class JsonColumns(MarkedFormat[E]):
         return f"json columns {self.type!r}{describe_fields(self.record_fields)}"
 
 
-def _value_or_none(path: tuple[str, ...]) -> Callable[[Any], Any]:
-    """The value at a path of fields; None behind a field that is None."""
+def _value_or_none(path: tuple[str, ...], steps: Mapping[tuple[str, ...], Step]) -> Step:
+    """The value at a path of fields and of columns of unions, which ``steps`` has; None behind one that is None."""
+    ways: list[Step] = [steps.get(path[: place + 1]) or attrgetter(name) for place, name in enumerate(path)]
 
     def value_of(event: Any) -> Any:
-        for name in path:
+        for way in ways:
             if event is None:
                 return None
-            event = getattr(event, name)
+            event = way(event)
         return event
 
     return value_of

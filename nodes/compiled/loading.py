@@ -29,6 +29,7 @@ SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vec
            "holon.columnar.numbering", "holon.columnar.times_kernel", "holon.columnar.structs.kernel",
            "holon.columnar.structs.kinds", "holon.columnar.structs.powers", "holon.columnar.structs.values_kernel",
            "holon.columnar.structs.texts_kernel", "holon.columnar.structs.floats_kernel",
+           "holon.columnar.structs.names_kernel",
            "nodes.log.codecs.crc32c", "nodes.log.codecs.crc32c_tables", "nodes.log.embedded.columns_kernel",
            "nodes.log.codecs.crc32", "nodes.log.codecs.lz4", "nodes.log.codecs.lz4_layout",
            "nodes.log.kafka.direct.write_records_kernel", "nodes.log.kafka.direct.read_batches_kernel",

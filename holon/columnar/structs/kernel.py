@@ -30,7 +30,9 @@ from holon.columnar.structs.kinds import (
     TAG,
     TEXT,
     TIME,
+    UNION,
 )
+from holon.columnar.structs.names_kernel import named_field, same, tagged_struct
 from holon.columnar.structs.texts_kernel import text_end, unescaped_text
 from holon.columnar.structs.values_kernel import (
     FALSE_WORD,
@@ -43,7 +45,7 @@ from holon.columnar.structs.values_kernel import (
     value_end,
 )
 from holon.columnar.times_kernel import time_at
-from holon.columnar.vectors import byte_at, load_word, number_at, put_number
+from holon.columnar.vectors import byte_at, number_at, put_number
 
 _OPTIONS = {"error_model": "numpy", "boundscheck": False}
 compiled = numba.njit(**_OPTIONS)
@@ -65,7 +67,8 @@ def read_structs(
     All arguments but the counts are addresses: of bytes (``buffer``, ``literals``, ``side``) or of int64. ``fields``
     has ten for each field: start and length of its quoted name in ``literals``, slot, column (of a tag: its length),
     column of its mark (-1: none), Struct, whether it is required, the field that is expected next, whether it may be
-    null, start of the tag. A list has the kind of its items in place of a Struct. ``structs`` has five for each: first
+    null, start of the tag. A list has the kind of its items in place of a Struct; a union its first Struct, and their
+    number in place of a tag. ``structs`` has five for each: first
     field, fields, required ones, whether others are refused, the field that is expected first. ``cells[column, row]``
     gets integers, floats (their bits), bools, starts and ends of texts, lists and spans, and marks. A text with escapes
     is written to ``side``, which is going to lie at ``behind`` of the buffer. ``powers``: as ``float_bits`` takes them.
@@ -140,7 +143,7 @@ def _member(buffer, at, end, literals, fields, structs, cells, height, side, beh
     """Read a name and its value; returns where that ends (-1: it is for msgspec), or begins, and the Struct to open."""
     struct, last = number_at(frame, 0), number_at(frame, 2)
     expected = number_at(struct, 4) if last == _NONE else number_at(fields + last * _FIELD_BYTES, 7)
-    chosen, at = _name(buffer, at, end, literals, fields, struct, expected, side + number_at(scratch, 0))
+    chosen, at = named_field(buffer, at, end, literals, fields, struct, expected, side + number_at(scratch, 0))
     at = after_colon(buffer, at, end)
     if at < 0:
         return at, np.int64(0)
@@ -154,7 +157,8 @@ def _member(buffer, at, end, literals, fields, structs, cells, height, side, beh
     put_number(seen, chosen, row + 1)
     put_number(frame, 1, number_at(frame, 1) + number_at(field, 6))
     put_number(frame, 2, chosen)
-    if number_at(field, 2) != OBJECT:
+    slot = number_at(field, 2)
+    if slot != OBJECT and slot != UNION:
         return _value(buffer, at, end, literals, field, cells, height, side, behind, powers, scratch, row), np.int64(0)
     mark = number_at(field, 4)
     if mark >= 0:
@@ -164,8 +168,15 @@ def _member(buffer, at, end, literals, fields, structs, cells, height, side, beh
             return at + 4, np.int64(0)
     if byte_at(buffer + at) != 123:
         return np.int64(-1), np.int64(0)
-    put_number(cells, number_at(field, 3) * height + row, at)
-    return at, structs + number_at(field, 5) * _STRUCT_BYTES
+    cell, inside = number_at(field, 3) * height + row, structs + number_at(field, 5) * _STRUCT_BYTES
+    put_number(cells, cell, at)
+    if slot == UNION:
+        number = tagged_struct(buffer, at, end, literals, fields, inside, number_at(field, 9))
+        if number < 0:
+            return np.int64(-1), np.int64(0)
+        put_number(cells, cell + 2 * height, number)
+        inside += number * _STRUCT_BYTES
+    return at, inside
 
 
 @inlined
@@ -175,54 +186,6 @@ def _expect(fields, struct, last, chosen):
         put_number(struct, 4, chosen)
     else:
         put_number(fields + last * _FIELD_BYTES, 7, chosen)
-
-
-@inlined
-def _name(buffer, at, end, literals, fields, struct, expected, side):
-    """The field that a name names (-1: none of them), and where the name ends (-1: it is for msgspec)."""
-    if expected != _NONE and _is_literal(buffer, at, end, literals, fields + expected * _FIELD_BYTES):
-        return expected, at + number_at(fields + expected * _FIELD_BYTES, 1)
-    if byte_at(buffer + at) != 34:
-        return np.int64(_NONE), np.int64(-1)
-    behind = text_end(buffer, at + 1, end)
-    if behind < 0:
-        return np.int64(_NONE), behind
-    if byte_at(buffer + behind) == 34:
-        return _found(buffer + at + 1, behind - at - 1, literals, fields, struct), behind + 1
-    behind, length = unescaped_text(buffer, at + 1, end, side)
-    if behind < 0:
-        return np.int64(_NONE), behind
-    return _found(side, length, literals, fields, struct), behind + 1
-
-
-@inlined
-def _found(name, length, literals, fields, struct):
-    """The field of a Struct that has this name, -1 if none has."""
-    first = number_at(struct, 0)
-    for number in range(first, first + number_at(struct, 1)):
-        field = fields + number * _FIELD_BYTES
-        if number_at(field, 1) == length + 2 and _same(name, literals + number_at(field, 0) + 1, length):
-            return np.int64(number)
-    return np.int64(_NONE)
-
-
-@inlined
-def _is_literal(buffer, at, end, literals, field):
-    length = number_at(field, 1)
-    return at + length <= end and _same(buffer + at, literals + number_at(field, 0), length)
-
-
-@inlined
-def _same(one, other, length):
-    while length >= 8:
-        if load_word(one) != load_word(other):
-            return False
-        one += 8
-        other += 8
-        length -= 8
-    if length == 0:
-        return True
-    return ((load_word(one) ^ load_word(other)) << np.uint64(8 * (8 - length))) == 0
 
 
 @inlined
@@ -252,8 +215,8 @@ def _value(buffer, at, end, literals, field, cells, height, side, behind, powers
     if slot == LIST:
         return _list(buffer, at, end, number_at(field, 5), cells, cell, height, side, powers, scratch)
     if slot == TAG:
-        same = at + column <= end and _same(buffer + at, literals + number_at(field, 9), column)
-        return at + column if same else np.int64(-1)
+        is_tag = at + column <= end and same(buffer + at, literals + number_at(field, 9), column)
+        return at + column if is_tag else np.int64(-1)
     done = value_end(buffer, at, end)
     put_number(cells, cell, at)
     put_number(cells, cell + height, done)

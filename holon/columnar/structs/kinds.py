@@ -1,9 +1,10 @@
 """The kinds of fields that the loop reads, and the marks that it leaves."""
 
-INTEGER, FLOAT, BOOL, TEXT, SPAN, OBJECT, TAG, DECIMAL, TIME, LIST = range(10)
+INTEGER, FLOAT, BOOL, TEXT, SPAN, OBJECT, TAG, DECIMAL, TIME, LIST, UNION, MEMBER, MEMBER_TAG = range(13)
 """A span is the bytes of any value, for msgspec; an object is a Struct with fields of its own; a tag is a text that has
 to be a certain one; a decimal is a mantissa and an exponent, a time are microseconds and a zone; a list is the bytes of
-an array whose items are all of one of the first four kinds."""
+an array whose items are all of one of the first four kinds; a union is a Struct of several, by its tag. The last two
+are columns that the reader makes of a union."""
 
 LOCAL = 1 << 20
 """The zone of a time without one; other zones are minutes east of UTC."""

@@ -11,11 +11,27 @@ from typing import Any, Literal, TypeGuard
 import msgspec
 from msgspec import inspect
 
-from holon.columnar.structs.kinds import BOOL, DECIMAL, FLOAT, INTEGER, LIST, OBJECT, SPAN, TAG, TEXT, TIME
+from holon.columnar.structs.kinds import (
+    BOOL,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    LIST,
+    MEMBER,
+    MEMBER_TAG,
+    OBJECT,
+    SPAN,
+    TAG,
+    TEXT,
+    TIME,
+    UNION,
+)
 
 ColumnKind = Literal["int", "float", "bool", "text", "list"]
 """int64, float64 or bool arrays, ``Texts``, or a list of what msgspec makes of the field."""
 
+Within = tuple[type, ...] | None
+"""Structs that a field lies in; None where unions are to be msgspec's."""
 MAX_FIELDS = 256
 MAX_DEPTH = 8
 _PLAIN = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*')
@@ -28,9 +44,10 @@ class PlannedField:
 
     ``kind`` is its column's kind, ``slot`` what the loop reads; they differ where a value may be null, or is checked
     by msgspec itself, which then gets its bytes (``SPAN``). ``path`` is of Python names; ``accepts`` returns which
-    values of an array keep the bounds of the type; ``item`` is the slot of a list's items; ``choices`` are
-    the objects by their texts or ints. ``may_lack_parent``: it is a field of a Struct that may be
-    None, and None with it.
+    values of an array keep the bounds of the type; ``item`` is the slot of a list's items, or the number of a member
+    of a union; ``choices`` are the objects by their texts or ints. ``may_lack_parent``: it is a field of a Struct that
+    may be None, and None with it. ``members`` are columns of a union: one of its tags, and one for each of its Structs,
+    with the objects of that Struct, else None; ``step`` makes an object of the union one of such a column.
     """
 
     path: tuple[str, ...]
@@ -44,7 +61,10 @@ class PlannedField:
     nullable: bool = False
     accepts: Callable[[Any], Any] | None = None
     struct: PlannedStruct | None = None
-    tag: str = ""
+    tag: str | int = ""
+    members: tuple[PlannedField, ...] = ()
+    step: Callable[[Any], Any] | None = None
+    tags: tuple[str | int, ...] = ()
     item: int = SPAN
     choices: Mapping[Any, Any] | None = None
     may_lack_parent: bool = False
@@ -89,34 +109,41 @@ def _bare(info: inspect.Type) -> inspect.Type:
 
 def plan(of: type[msgspec.Struct]) -> PlannedStruct | None:
     """How the loop reads records of this type; None if all of them are for msgspec."""
-    found = _struct(of, ())
-    return found if found is not None and sum(1 for _ in fields_of(found)) <= MAX_FIELDS else None
+    for within in ((), None):
+        found = _struct(of, (), within)
+        if found is not None and sum(1 for _ in fields_of(found)) <= MAX_FIELDS:
+            return found
+    return None
 
 
 def fields_of(struct: PlannedStruct) -> Iterator[PlannedField]:
-    """All fields, also those of Structs inside."""
+    """All fields, also those of Structs inside, and the columns of unions."""
     for field in struct.fields:
         yield field
-        if field.struct is not None:
-            yield from fields_of(field.struct)
+        for one in (field, *field.members):
+            if one is not field:
+                yield one
+            if one.struct is not None:
+                yield from fields_of(one.struct)
 
 
-def _struct(of: type[msgspec.Struct], path: tuple[str, ...]) -> PlannedStruct | None:
+def _struct(of: type[msgspec.Struct], path: tuple[str, ...], within: Within) -> PlannedStruct | None:
     """None for Structs that are lists, check themselves, lie too deep, or have a tag that JSON escapes."""
     info = inspect.type_info(of)
     if not isinstance(info, inspect.StructType) or info.array_like or hasattr(of, "__post_init__"):
         return None
-    if len(path) >= MAX_DEPTH or not (info.tag is None or (isinstance(info.tag, str) and _PLAIN.fullmatch(info.tag))):
+    if len(path) >= MAX_DEPTH or not (_PLAIN.fullmatch(str(info.tag)) and _PLAIN.fullmatch(info.tag_field or "")):
         return None
+    within = None if within is None else (*within, of)
     infos = {field.name: field.type for field in info.fields}
-    fields = [_field(field, infos[field.name], path) for field in msgspec.structs.fields(of)]
-    if info.tag_field is not None and isinstance(info.tag, str):
+    fields = [_field(field, infos[field.name], path, within) for field in msgspec.structs.fields(of)]
+    if info.tag_field is not None and info.tag is not None:
         fields.append(PlannedField((*path, ""), info.tag_field, "text", TAG, str, False, tag=info.tag))
     names = [field.encoded for field in fields]
     return PlannedStruct(tuple(fields), info.forbid_unknown_fields) if len(set(names)) == len(names) else None
 
 
-def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str, ...]) -> PlannedField:
+def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str, ...], within: Within) -> PlannedField:
     path, bare = (*path, field.name), _bare(info)
     kind = _kind(info, field)
     default = msgspec.UNSET if field.default is msgspec.NODEFAULT else field.default
@@ -124,10 +151,13 @@ def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str
     planned = PlannedField(path, field.encode_name, kind, SPAN, field.type, field.required, default, factory)
     rest = [one for one in bare.types if not isinstance(one, inspect.NoneType)] if _is_union(bare) else [bare]
     one = _bare(rest[0]) if len(rest) == 1 else None
+    nullable = _is_union(bare) and len(rest) < len(bare.types)
+    known = field.required or (nullable and factory is None and default is None)
+    if len(rest) > 1 and known:
+        members = _members([_bare(each) for each in rest], path, within)
+        return replace(planned, slot=UNION, members=members, nullable=nullable) if members else planned
     if isinstance(one, inspect.StructType):
-        nullable = _is_union(bare)
-        known = field.required or (nullable and factory is None and default is None)
-        struct = _struct(one.cls, path) if known else None
+        struct = _struct(one.cls, path, within) if known else None
         if struct is None:
             return planned
         return replace(planned, slot=OBJECT, struct=_nullable(struct) if nullable else struct, nullable=nullable)
@@ -140,6 +170,42 @@ def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str
     return replace(
         planned, slot=slot, nullable=_is_union(bare) and slot != SPAN, accepts=accepts, item=item, choices=choices
     )
+
+
+def _members(infos: list[inspect.Type], path: tuple[str, ...], within: Within) -> tuple[PlannedField, ...]:
+    """Columns of a union of Structs with tags; empty where it is for msgspec.
+
+    Unions that may lie in themselves are msgspec's: their columns would be without end.
+    """
+    found: list[PlannedField] = []
+    tags: list[Any] = []
+    tag_field = ""
+    for info in infos:
+        if within is None or not isinstance(info, inspect.StructType) or info.tag is None or info.cls in within:
+            return ()
+        if not isinstance(info.cls, type):
+            return ()  # a generic one: no object has this type
+        inside = (*path, info.cls.__name__)
+        struct = _struct(info.cls, inside, within)
+        if struct is None:
+            return ()
+        step = _only(info.cls)
+        member = PlannedField(inside, "", "list", MEMBER, info.cls, True, struct=struct, item=len(found), step=step)
+        found.append(_lacking(member))
+        tags.append(info.tag)
+        tag_field = info.tag_field or ""
+    tag = PlannedField((*path, tag_field), "", "list", MEMBER_TAG, Any, True, step=_tag, tags=tuple(tags))
+    members = _lacking(tag), *found
+    names = {member.path[-1] for member in members}
+    return members if len(names) == len(members) and not any("." in name for name in names) else ()
+
+
+def _only(of: type) -> Callable[[Any], Any]:
+    return lambda value: value if type(value) is of else None
+
+
+def _tag(value: Any) -> Any:
+    return None if value is None else value.__struct_config__.tag
 
 
 def _choices(info: inspect.Type | None) -> Mapping[Any, Any] | None:
@@ -163,16 +229,13 @@ def _item(info: inspect.Type | None) -> int:
 
 def _nullable(struct: PlannedStruct) -> PlannedStruct:
     """The Struct where it may be None: its fields are columns of objects then."""
-    fields = tuple(
-        replace(
-            field,
-            kind="list",
-            may_lack_parent=True,
-            struct=None if field.struct is None else _nullable(field.struct),
-        )
-        for field in struct.fields
-    )
-    return replace(struct, fields=fields)
+    return replace(struct, fields=tuple(map(_lacking, struct.fields)))
+
+
+def _lacking(field: PlannedField) -> PlannedField:
+    struct = None if field.struct is None else _nullable(field.struct)
+    members = tuple(map(_lacking, field.members))
+    return replace(field, kind="list", may_lack_parent=True, struct=struct, members=members)
 
 
 def _is_union(info: inspect.Type) -> TypeGuard[inspect.UnionType]:

@@ -21,6 +21,8 @@ from holon.columnar.structs.kinds import (
     INTEGER,
     LIST,
     MAX_OPEN,
+    MEMBER,
+    MEMBER_TAG,
     MISSING,
     NULL,
     OBJECT,
@@ -29,9 +31,10 @@ from holon.columnar.structs.kinds import (
     TAG,
     TEXT,
     TIME,
+    UNION,
 )
 from holon.columnar.structs.lazy import LazyColumn, LazyValues
-from holon.columnar.structs.members import members_of
+from holon.columnar.structs.members import Members, members_of
 from holon.columnar.structs.plan import PlannedField, PlannedStruct, fields_of
 from holon.columnar.structs.times import Datetimes
 
@@ -61,7 +64,7 @@ class StructReader:
         self._decoders = {
             field.path: msgspec.json.Decoder(field.type).decode
             for field in fields_of(plan)
-            if field.slot in (SPAN, OBJECT, LIST)
+            if field.slot in (SPAN, OBJECT, LIST, UNION, MEMBER)
         }
 
     def _number(
@@ -75,30 +78,32 @@ class StructReader:
             )
             for place, field in enumerate(struct.fields):
                 inside = field.item
-                if field.struct is not None:
-                    structs.append(field.struct)
-                    inside = len(structs) - 1
+                nested = [one.struct for one in (field, *field.members) if one.struct is not None]
+                if nested:
+                    inside = len(structs)
+                    structs += nested
                 after = len(fields) + 1 if place + 1 < len(struct.fields) else _NONE
-                name, tag = _quoted(field.encoded), _quoted(field.tag)
+                name, tag = _quoted(field.encoded), _tag_text(field.tag)
                 column, mark = self._placed(field)
                 if field.slot == TAG:
                     column = len(tag)
                 start = len(self._literals)
                 self._literals += name + tag
                 fields.append((start, len(name), field.slot, column, mark, inside, field.required, after,
-                               field.nullable, start + len(name)))  # fmt: skip
+                               field.nullable, len(nested) if field.members else start + len(name)))  # fmt: skip
 
     def _placed(self, field: PlannedField) -> tuple[int, int]:
         """The field's first column, and that of its mark."""
         if field.slot == TAG:
             return _NONE, _NONE
         column = self._height
-        self._height += 2 if field.slot in _WIDE else 1
+        self._height += 3 if field.slot == UNION else 2 if field.slot in _WIDE else 1
         mark = _NONE
         if field.nullable or not field.required:
             mark = self._height
             self._height += 1
         self._cells[field.path] = column, mark
+        self._cells.update((member.path, (column, _NONE)) for member in field.members)
         return column, mark
 
     def read(self, payloads: BinaryColumn) -> tuple[dict[str, Any], NDArray[np.bool_]]:
@@ -122,8 +127,10 @@ class StructReader:
 
     def _marks(self, field: PlannedField, cells: Cells, parents: Cells | None) -> Cells | None:
         """Marks of a field's rows, None if all have it: null where the Struct that it is a field of is not there."""
-        mark = self._cells[field.path][1]
+        column, mark = self._cells[field.path]
         own = None if mark == _NONE else cells[mark]
+        if field.slot == MEMBER:
+            own = np.where(cells[column + 2] == field.item, PRESENT, NULL)
         if not field.may_lack_parent or parents is None:
             return own
         return np.where(parents == PRESENT, PRESENT if own is None else own, NULL)
@@ -154,10 +161,12 @@ class StructReader:
             spans = BinaryColumn(buffer, cells[column], cells[column + 1])
             return self._decoded(field, spans, marks, good)
         values: LazyValues
-        if field.slot in (OBJECT, LIST):
+        if field.slot in (OBJECT, LIST, UNION, MEMBER):
             values = BinaryColumn(buffer, cells[column], cells[column + 1])
         elif field.slot == TEXT:
             values = Texts(buffer, cells[column], cells[column + 1])
+        elif field.slot == MEMBER_TAG:
+            values = Members(cells[column + 2].astype(np.intp), field.tags)
         elif field.slot in (DECIMAL, TIME):
             values = (Decimals if field.slot == DECIMAL else Datetimes)(cells[column], cells[column + 1])
         else:
@@ -238,6 +247,10 @@ def _keep_bounds(field: PlannedField, numbers: Any, marks: Cells | None, good: N
     if field.accepts is not None:
         kept = field.accepts(numbers)
         good &= kept if marks is None else kept | (marks != PRESENT)
+
+
+def _tag_text(tag: str | int) -> bytes:
+    return _quoted(tag) if isinstance(tag, str) else str(tag).encode()
 
 
 def _quoted(text: str) -> bytes:

@@ -232,9 +232,101 @@ def test_fields_of_a_struct_that_may_be_null_are_columns_and_none_with_it() -> N
     )
 
 
-def test_structs_whose_tag_json_escapes_are_for_msgspec() -> None:
-    quoted = msgspec.defstruct("Quoted", [("a", int)], tag='x"y')
-    payloads = [b'{"type":"x\\"y","a":1}', b'{"type":"x"y","a":1}'] * 20
+class Cat(msgspec.Struct, tag="cat"):
+    lives: Annotated[int, msgspec.Meta(ge=0)]
+    names: list[str] = []
+
+
+class Dog(msgspec.Struct, tag="dog"):
+    name: str
+    home: Place | None = None
+
+
+class Key(msgspec.Struct, tag=1, tag_field="kind"):
+    code: int
+
+
+class Click(msgspec.Struct, tag=12, tag_field="kind"):
+    at: float
+    on: Cat | Dog
+
+
+class Seen(msgspec.Struct):
+    pet: Cat | Dog
+    input: Key | Click | None
+    last: Cat | Dog | None = None
+
+
+PETS = [
+    '{"type":"cat","lives":9}',
+    '{"lives":7,"names":["\\"type\\":"],"x":{"type":"dog"}, "type" : "cat" }',
+    '{"name":"é","type":"dog","home":{"lat":1.5}}',
+    '{"type":"dog","home":null,"name":"Rex"}',
+]
+INPUTS = ["null", '{"kind":1,"code":3}', *(f'{{"at":1,"on":{pet},"kind":12}}' for pet in PETS)]
+
+
+def test_unions_of_structs_are_columns_and_need_no_msgspec_until_somebody_asks_for_the_objects() -> None:
+    payloads = [f'{{"pet":{pet},"input":{one}}}'.encode() for pet in PETS for one in INPUTS]
+    payloads += [f'{{"last":{last},"pet":{PETS[0]},"input":null}}'.encode() for last in (*PETS, "null")]
+    assert all(taken(Seen, payloads))
+    found = JsonColumns(Seen).decode(payloads).columns
+    events = [msgspec.json.decode(payload, type=Seen) for payload in payloads]
+    for name in Seen.__struct_fields__:
+        assert found[name] == [getattr(event, name) for event in events]
+    pets = [event.pet for event in events]
+    assert found["pet.type"] == ["cat" if isinstance(pet, Cat) else "dog" for pet in pets]
+    assert found["pet.Cat"] == [pet if isinstance(pet, Cat) else None for pet in pets]
+    assert found["pet.Dog.name"] == [pet.name if isinstance(pet, Dog) else None for pet in pets]
+    clicks = [event.input if isinstance(event.input, Click) else None for event in events]
+    assert found["input.kind"] == [
+        None if event.input is None else 1 + 11 * (event.input in clicks) for event in events
+    ]
+    cats = [None if click is None or not isinstance(click.on, Cat) else click.on for click in clicks]
+    assert found["input.Click.on.Cat.lives"] == [None if cat is None else cat.lives for cat in cats]
+    assert readings(JsonColumns(Seen), payloads) == without_loops(JsonColumns(Seen), payloads)
+
+
+def test_objects_of_a_union_without_their_tag_or_with_two_are_for_msgspec() -> None:
+    odd = ["{}", "null", "3", "[]", '{"lives":1}', '{"type":"cow"}', '{"type":"ca","lives":1}', '{"type":1,"lives":1}',
+           '{"type":"dog","lives":1}', '{"type":"cat","lives":1,"type":"dog"}', '{"type":"cat","lives":-1}',
+           '{"type":"dog","name":"a","type":"dog"}', '{"lives":1,"type":"cat"', '{"lives":1 "type":"cat"}',
+           '{"lives":nul,"type":"cat"}', '{"type":cat,"lives":1}', '{"t\\u0079pe":"dog","lives":1,"type":"cat"}',
+           '{"type":"cat","lives":1,"names":[2]}', '{"type":"catt","lives":1}']  # fmt: skip
+    refused = [f'{{"pet":{one},"input":null}}'.encode() for one in odd]
+    tags = ["1.0", "01", '"1"', "2", "112", "1 2"]
+    refused += [f'{{"pet":{PETS[0]},"input":{{"kind":{tag},"code":3}}}}'.encode() for tag in tags]
+    assert not any(taken(Seen, refused * 2))
+    mixed = [*refused, *(f'{{"pet":{pet},"input":null}}'.encode() for pet in PETS)] * 2
+    assert readings(JsonColumns(Seen), mixed) == without_loops(JsonColumns(Seen), mixed)
+
+
+class Sum(msgspec.Struct, tag="sum"):
+    left: Sum | Number
+    right: Sum | Number
+
+
+class Number(msgspec.Struct, tag="number"):
+    value: int
+
+
+class Formula(msgspec.Struct):
+    id: int
+    root: Sum | Number
+
+
+def test_unions_that_lie_in_themselves_are_read_and_their_inner_ones_are_msgspecs() -> None:
+    one, two = '{"type":"number","value":1}', '{"value":2,"type":"number"}'
+    both = f'{{"type":"sum","left":{one},"right":{{"left":{two},"right":{one},"type":"sum"}}}}'
+    payloads = [f'{{"id":1,"root":{root}}}'.encode() for root in (one, both, two, '{"type":"sum","left":1}')] * 9
+    assert taken(Formula, payloads) == [True, True, True, False] * 9
+    assert readings(JsonColumns(Formula), payloads) == without_loops(JsonColumns(Formula), payloads)
+
+
+@pytest.mark.parametrize("options", [{"tag": 'x"y'}, {"tag": "x", "tag_field": 'x"y'}])
+def test_structs_whose_tag_json_escapes_are_for_msgspec(options: dict[str, Any]) -> None:
+    quoted = msgspec.defstruct("Quoted", [("a", int)], **options)
+    payloads = [b'{"type":"x\\"y","a":1}', b'{"type":"x"y","a":1}', b'{"x\\"y":"x","a":1}', b'{"x"y":"x","a":1}'] * 20
     loops = installed()
     assert loops is not None and JsonColumns(quoted).reader(loops) is None
     assert readings(JsonColumns(quoted), payloads) == without_loops(JsonColumns(quoted), payloads)
