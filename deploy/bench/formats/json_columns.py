@@ -78,6 +78,29 @@ class Chosen(msgspec.Struct):
     unit: Unit
 
 
+class Meter(msgspec.Struct, tag="meter"):
+    """A Struct of a union."""
+
+    serial: int
+    name: str
+
+
+class Vehicle(msgspec.Struct, tag="vehicle"):
+    """The other one."""
+
+    plate: str
+    speed: float
+
+
+class United(msgspec.Struct):
+    """With a union of Structs."""
+
+    sensor: str
+    value: float
+    ts: int
+    of: Meter | Vehicle
+
+
 class Tagged(Reading):
     """With a field that msgspec makes of its bytes."""
 
@@ -100,7 +123,7 @@ def main() -> None:
             "order": order,
             **measured(type, records(options.records, order), loops, options.rounds),
         }
-        for type in (Few, Reading, Maybe, Chosen, Tagged)
+        for type in (Few, Reading, Maybe, Chosen, United, Tagged)
         for order in ("fixed", "changing")
     ]
     if options.json:
@@ -111,8 +134,12 @@ def main() -> None:
 
 
 def records(count: int, order: str) -> BinaryColumn:
-    """Readings of sensors, 130 to 180 bytes each; ``order``: whether the fields change places from record to record."""
+    """Readings of sensors, 180 to 230 bytes each; ``order``: whether the fields change places from record to record."""
     draw, found = random.Random(1), []
+    owners = (
+        {"type": "meter", "serial": 81_234_567, "name": "Nord"},
+        {"plate": "ZH 1", "speed": 81.5, "type": "vehicle"},
+    )
     for number in range(count):
         row: dict[str, Any] = {
             "sensor": f"sensor-{draw.randrange(1000)}",
@@ -122,6 +149,7 @@ def records(count: int, order: str) -> BinaryColumn:
             "place": {"lat": draw.uniform(-90, 90), "lon": round(draw.uniform(-180, 180), 5)},
             "tags": ["a", "b"],
             "unit": draw.choice("WV"),
+            "of": draw.choice(owners),
         }
         if draw.random() < 0.5:
             row["note"] = "checked"
