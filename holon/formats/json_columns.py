@@ -33,10 +33,10 @@ class JsonColumns(MarkedFormat[E]):
 
     int, float and bool fields become numpy arrays (int64, float64, bool), str fields ``Texts``, a sequence of str;
     everything else, also what may be None, a sequence of objects. Fields of a Struct that each record has are columns
-    too: ``"place.lat"``. If that Struct may be None, they are sequences of objects, and None with it. A union of Structs
-    has a column of tags, ``"pet.type"``, and columns of each Struct, ``"pet.Cat"`` and ``"pet.Cat.lives"``, None where
-    it is another one. An integer beyond 64 bits is a bad record. Marked fields are columns of the record's key, headers, log time (int64, or a list of
-    datetimes), and of whether it has no value.
+    too: ``"place.lat"``. If that Struct may be None, they are sequences of objects, and None with it. A union of
+    Structs has a column of tags, ``"pet.type"``, and columns of each Struct, ``"pet.Cat"`` and ``"pet.Cat.lives"``,
+    None where it is another one. An integer beyond 64 bits is a bad record. Marked fields are columns of the record's
+    key, headers, log time (int64, or a list of datetimes), and of whether it has no value.
     """
 
     compiled = True

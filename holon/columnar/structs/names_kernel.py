@@ -56,6 +56,7 @@ def _is_literal(buffer, at, end, literals, field):
 
 @inlined
 def same(one, other, length):
+    """Whether these bytes at two addresses are equal; up to seven behind them are read, too."""
     while length >= 8:
         if load_word(one) != load_word(other):
             return False
