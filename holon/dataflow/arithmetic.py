@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from itertools import product, repeat
 from typing import Any
 
 import numpy as np
@@ -91,20 +91,12 @@ def _with_extremes(function: Callable[..., Any]) -> Quick:
         if numbers is None:
             return None
         if _are_ints(numbers):
-            bounds = [_bounds(column) for column in numbers]
-            ends = [function(*each) for each in _combined(bounds)]
+            ends = [function(*each) for each in product(*map(_bounds, numbers))]
             return function(*numbers) if _fits(*ends) else None
         with np.errstate(all="ignore"):
             return function(*numbers)
 
     return quick
-
-
-def _combined(bounds: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = [()]
-    for pair in bounds:
-        found = [(*before, end) for before in found for end in pair]
-    return found
 
 
 def _true_division(left: Any, right: Any) -> Column | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import msgspec
@@ -80,16 +80,6 @@ class Rows:
         if origin is None:
             return type(self)(self.ts_ms, self.index, **rows)
         return type(self)(self.ts_ms[origin], self.index[origin], **rows)
-
-    @classmethod
-    def joined(cls, parts: Sequence[tuple[Indices, Self]]) -> Self:
-        """Rows of several parts in the order of their places."""
-        places = np.concatenate([index for index, _ in parts])
-        order = np.argsort(places, kind="stable")
-        objects = [each for _, rows in parts for each in rows.objects()]
-        ts_ms = np.concatenate([rows.ts_ms for _, rows in parts])[order]
-        index = np.concatenate([rows.index for _, rows in parts])[order]
-        return cls(ts_ms, index, objects=[objects[place] for place in order.tolist()])
 
 
 def _taken(columns: Mapping[str, Column], index: Indices) -> dict[str, Column]:

@@ -153,8 +153,6 @@ for _name, _word in (("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"),
     setattr(Placeholder, f"__r{_word}__", _backwards)
 for _name, _word in (("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")):
     setattr(Placeholder, f"__{_word}__", _binary(_name, getattr(operator, _word))[0])
-Placeholder.__neg__ = lambda self: self._apply("-", operator.neg)
-Placeholder.__abs__ = lambda self: self._apply("abs", operator.abs)
 
 
 class _TextMethod:
@@ -163,10 +161,7 @@ class _TextMethod:
         self._name = name
 
     def __call__(self, *given: Any) -> Placeholder:
-        kind = (
-            str if self._name not in ("count", "find", "rfind") and self._name[:2] not in ("is", "en", "st") else None
-        )
-        kind = str if self._name == "strip" else kind
+        kind = str if self._name in _TO_TEXT else None
         return self._owner._apply(f".{self._name}", getattr(str, self._name), *given, type=kind)
 
 
