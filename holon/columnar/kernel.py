@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from holon.columnar.layout import END, INTEGER, TEXT
+from holon.columnar.numbering import same
 from holon.columnar.vectors import copy_sixteen, load_word, number_at, plain_bytes, put_byte, put_number
 
 MISFIT = -1
@@ -64,7 +65,7 @@ def _fits(buffer, at, end, literals, piece, behind, integers, texts, height, row
     """Whether a record is this layout from its first byte to its last."""
     while piece < behind:
         length = number_at(piece, 1)
-        if at + length > end or not _same(buffer + at, literals + number_at(piece, 0), length):
+        if at + length > end or not same(buffer + at, literals + number_at(piece, 0), length):
             return False
         at += length
         slot, column = number_at(piece, 2), number_at(piece, 3)
@@ -89,19 +90,6 @@ def _fits(buffer, at, end, literals, piece, behind, integers, texts, height, row
                 put_number(integers, column * height + row, _time(buffer + first, at - first, day))
         piece += 40
     return False
-
-
-@inlined
-def _same(one, other, length):
-    while length >= 8:
-        if load_word(one) != load_word(other):
-            return False
-        one += 8
-        other += 8
-        length -= 8
-    if length == 0:
-        return True
-    return ((load_word(one) ^ load_word(other)) << np.uint64(8 * (8 - length))) == 0
 
 
 @inlined

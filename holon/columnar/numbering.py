@@ -39,7 +39,7 @@ def number_spans(buffer, starts, ends, count, table, slots, numbers, firsts, sec
                 break
             first = number_at(firsts, number)
             other = number_at(starts, first)
-            if number_at(ends, first) - other == length and _same(buffer + start, buffer + other, length):
+            if number_at(ends, first) - other == length and same(buffer + start, buffer + other, length):
                 break
             slot = (slot + 1) & (slots - 1)
         put_number(numbers, row, number)
@@ -62,7 +62,8 @@ def _hash(at, length, secret):
 
 
 @inlined
-def _same(one, other, length):
+def same(one, other, length):
+    """Whether these bytes at two addresses are equal; up to seven behind them are read, too."""
     while length >= 8:
         if load_word(one) != load_word(other):
             return False

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from holon.columnar.numbering import same
 from holon.columnar.structs.floats_kernel import float_bits
 from holon.columnar.structs.kinds import (
     BOOL,
@@ -32,7 +33,7 @@ from holon.columnar.structs.kinds import (
     TIME,
     UNION,
 )
-from holon.columnar.structs.names_kernel import named_field, same, tagged_struct
+from holon.columnar.structs.names_kernel import named_field, tagged_struct
 from holon.columnar.structs.texts_kernel import text_end, unescaped_text
 from holon.columnar.structs.values_kernel import (
     FALSE_WORD,

@@ -6,10 +6,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from holon.columnar.numbering import same
 from holon.columnar.structs.kinds import FIELD, STRUCT
 from holon.columnar.structs.texts_kernel import passed_text, text_end, unescaped_text
 from holon.columnar.structs.values_kernel import after_blanks, after_colon, value_end
-from holon.columnar.vectors import byte_at, load_word, number_at
+from holon.columnar.vectors import byte_at, number_at
 
 _OPTIONS = {"error_model": "numpy", "boundscheck": False}
 compiled = numba.njit(**_OPTIONS)
@@ -52,20 +53,6 @@ def _found(name, length, literals, fields, struct):
 def _is_literal(buffer, at, end, literals, field):
     length = number_at(field, 1)
     return at + length <= end and same(buffer + at, literals + number_at(field, 0), length)
-
-
-@inlined
-def same(one, other, length):
-    """Whether these bytes at two addresses are equal; up to seven behind them are read, too."""
-    while length >= 8:
-        if load_word(one) != load_word(other):
-            return False
-        one += 8
-        other += 8
-        length -= 8
-    if length == 0:
-        return True
-    return ((load_word(one) ^ load_word(other)) << np.uint64(8 * (8 - length))) == 0
 
 
 @compiled
