@@ -10,6 +10,7 @@ from tests.tidy.source import Source, Violation
 _UNDONE = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b")
 # By word: what it was called, and what it is called now. History may say what was.
 RENAMED = {
+    "holon_txn_external_" + "asked": "holon_txn_external_requests",
     "Read" + "NeverCompletes": "WindowReadDeadlock",
     "Window" + "Forgotten": "WindowExpired",
     "Decode" + "Failure": "DeserializationError",

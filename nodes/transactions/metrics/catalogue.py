@@ -58,7 +58,7 @@ OWN: dict[str, Metric] = {
     "holon_txn_state_bytes": Metric(
         "gauge", "their bytes: keys and values in memory (beyond 1,000 keys from as many), pages on disk", _WHERE
     ),
-    "holon_txn_external_asked": Metric("counter", "transactions that ended for an external call, to run anew"),
+    "holon_txn_external_requests": Metric("counter", "transactions that ended for an external call, to run anew"),
     "holon_txn_external_calls": Metric("counter", "external calls that this node has made"),
     "holon_txn_external_answered": Metric("counter", "calls that returned a result"),
     "holon_txn_external_failed": Metric("counter", "calls that raised, or did not return in time"),

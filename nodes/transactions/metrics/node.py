@@ -73,7 +73,7 @@ class TransactionDesk(Desk):
             "holon_txn_rerun": tally.rerun,
             "holon_txn_postponed": tally.postponed,
             "holon_txn_replies": tally.replies,
-            "holon_txn_external_asked": tally.external_requests,
+            "holon_txn_external_requests": tally.external_requests,
             "holon_txn_external_calls": external.made,
             "holon_txn_external_answered": external.answered,
             "holon_txn_external_failed": external.failed,
