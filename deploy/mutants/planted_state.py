@@ -11,6 +11,10 @@ COMPLETE = SLOTS + "test_a_window_is_complete_when_the_last_partition_has_passed
 ADMISSION = "tests/unit/holon/time/test_admission.py::"
 READER = "tests/integration/results/test_reader.py::"
 
+BY_KEY = tuple(
+    f"tests/laws/test_keyed_columns.py::test_columns_hold_what_objects_hold[{name}]"
+    for name in ("bag", "bag of ints around 32 bits", "quantiles")
+)
 JSON_COLUMNS = ("tests/unit/holon/formats/test_json_columns.py",)
 
 STATE = (
@@ -42,6 +46,28 @@ STATE = (
         "good &= kept if marks is None else kept | (marks != PRESENT)",
         "good &= True",
         tests=JSON_COLUMNS,
+    ),
+    # --- counted members of each key as columns ---
+    Mutant(
+        "members that several keys count share one count",
+        "wcrdt/lattices/keyed/members/counted.py",
+        "positions[new] = np.arange(self._pairs.count, self._pairs.count + len(new))",
+        "positions[new] = self._pairs.count",
+        tests=BY_KEY,
+    ),
+    Mutant(
+        "a joined map of bags has new members, but counts of old ones alone",
+        "wcrdt/lattices/keyed/members/counted.py",
+        "return Prepared(known, pairs, positions, pairs[new], counts), changed or len(new) > 0",
+        "return Prepared(known, pairs, positions, pairs[new], [] if len(new) else counts), changed or len(new) > 0",
+        tests=BY_KEY,
+    ),
+    Mutant(
+        "ints keep their places in another index when members are numbered",
+        "wcrdt/lattices/keyed/members/pairs.py",
+        "self._pairs = IntIndex(pairs >> PLACE_BITS << PLACE_BITS | places)",
+        "self._pairs = IntIndex(pairs)",
+        tests=BY_KEY,
     ),
     # --- merge and slots ---
     Mutant(

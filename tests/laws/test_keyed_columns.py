@@ -14,6 +14,7 @@ import wcrdt.lattices.keyed.keys as keys_module
 from tests.laws.test_lattices import ADDED, INTS, NUMBERS, SMALL, TIED
 from wcrdt import (
     Average,
+    Bag,
     ColumnsOf,
     CountDistinct,
     GCounter,
@@ -27,6 +28,7 @@ from wcrdt import (
     MinBy,
     PairOf,
     PNCounter,
+    Quantiles,
     RecordOf,
     Sum,
     TopK,
@@ -118,6 +120,19 @@ INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
     "top 3 pairs": (TopK(3, distinct=False), st.tuples(SMALL, st.tuples(SMALL, TEXTS))),
     "top 1 by floats": (TopK(1), st.tuples(st.sampled_from([0.0, -0.0, 1.5, math.inf, math.nan]), SMALL)),
     "record of top": (RecordOf(n=GCounter(), top=TopK(2)), st.tuples(COUNTS, st.tuples(SMALL, SMALL))),
+    "bag": (Bag(), PAYLOADS),
+    "bag of ints": (Bag(), st.one_of(SMALL, BIG)),
+    "bag of small ints": (Bag(), st.sampled_from([0, 1, 7, 2**32 - 1])),
+    "bag of ints around 32 bits": (Bag(), st.sampled_from([0, 1, 5, 2**32 - 1, 2**32, -1])),
+    "bag of texts": (Bag(), TEXTS),
+    "bag of what may be refused": (Bag(), st.one_of(TIED, ADDED)),
+    "quantiles": (Quantiles(), st.one_of(NUMBERS, ADDED)),
+    "quantiles of floats": (Quantiles(0.3), st.floats(allow_nan=False, allow_infinity=False)),
+    "quantiles of ints": (Quantiles(1e-6), st.one_of(SMALL, BIG)),
+    "record of counted": (
+        RecordOf(n=GCounter(), items=Bag(), sizes=Quantiles(0.1)),
+        st.tuples(COUNTS, st.one_of(SMALL, TEXTS), ADDED),
+    ),
     "record": (RECORD, st.tuples(COUNTS, INTS, SMALL)),
     "record of decimals": (RecordOf(count=GCounter(), total=Sum(), mean=Average()), st.tuples(COUNTS, CENTS, CENTS)),
     "pair": (PairOf(Min(), Sum()), st.tuples(SMALL, ADDED)),
@@ -209,6 +224,8 @@ def as_objects(inner: Lattice[Any, Any]) -> Lattice[Any, Any]:
     if isinstance(inner, TopK):
         k, distinct = inner.shape()
         return type("TopKObject", (TopK,), {"__slots__": ()})(k, distinct=bool(distinct))
+    if isinstance(inner, Quantiles):
+        return type("QuantilesObject", (Quantiles,), {"__slots__": ()})(2.0 ** -(inner.shape() + 1))
     if isinstance(inner, Histogram):
         return type("HistogramObject", (Histogram,), {"__slots__": ()})(inner.bounds)
     return type(f"{type(inner).__name__}Object", (type(inner),), {"__slots__": ()})()
@@ -308,6 +325,9 @@ def test_a_map_of_columns_is_columns() -> None:
         (Min(), numbers),
         (MaxBy(), (numbers, (numbers, ["a", "b", "c", "d", "e"]))),
         (MinBy(ties="first"), (numbers * 0.5, numbers)),
+        (Bag(), numbers),
+        (Bag(), ["a", "b", "c", "a", "b"]),
+        (Quantiles(), numbers * 0.5),
         (RECORD, (numbers, numbers, numbers)),
     ):
         state = MapOf(inner)

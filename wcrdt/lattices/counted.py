@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -12,12 +12,15 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from wcrdt.codec import require
 from wcrdt.elements import plain
 from wcrdt.lattice import Lattice, type_of_wire
 from wcrdt.lattices.columns import height, number_column, rows_of
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.folding import require_same
 from wcrdt.lattices.histogram import rank_of
+from wcrdt.lattices.keyed.leaves import Leaf
+from wcrdt.lattices.keyed.members.counted import BagLeaf, QuantilesLeaf
 from wcrdt.lattices.maps import MapOf
 
 T = TypeVar("T", bound=Hashable)
@@ -84,7 +87,21 @@ class Counted(Lattice[T, V], Generic[T, V]):
         return self._counts.to_wire()
 
     def from_wire(self, wire: type_of_wire) -> Self:
-        return self._with(self._counts.from_wire(wire))
+        counts = self._counts.from_wire(wire)
+        if not counts.held_as_columns:
+            written = counts.to_wire()
+            require(not written or type(written[0]) is list, "so many elements are written as columns")
+        return self._with(counts)
+
+    # --- by key ---------------------------------------------------------------------------------------------------
+
+    def counts(self) -> dict[Any, Lattice[int, int]]:
+        """How often each key was counted, by actor; not to be written."""
+        return self._counts.entries()
+
+    def of_counts(self, counts: dict[Any, Lattice[int, int]]) -> Self:
+        """The same type with these counts, which it takes over."""
+        return self._with(self._counts.of_entries(counts))
 
 
 class Bag(Counted[T, dict[T, int]], Generic[T]):
@@ -92,6 +109,7 @@ class Bag(Counted[T, dict[T, int]], Generic[T]):
 
     __slots__ = ()
     tag: ClassVar[str] = "bag"
+    leaf: ClassVar[type[Leaf]] = BagLeaf
 
     def _key(self, element: T) -> Any:
         return element
@@ -143,6 +161,7 @@ class Quantiles(Counted[Number, Distribution]):
 
     __slots__ = ("_bits",)
     tag: ClassVar[str] = "quantiles"
+    leaf: ClassVar[type[Leaf]] = QuantilesLeaf
 
     def __init__(self, error: float = 0.01) -> None:
         if not 2.0 ** -(_MOST_BITS + 1) <= error < 1:
@@ -164,10 +183,19 @@ class Quantiles(Counted[Number, Distribution]):
         number = _float(element)
         if number == 0:
             return 0
-        bucket = (_INT.unpack(_FLOAT.pack(abs(number)))[0] >> (_MANTISSA_BITS - self._bits)) + 1
-        return bucket if number > 0 else -bucket
+        return self._bucket(number) if number > 0 else -self._bucket(-number)
+
+    def _bucket(self, number: float) -> int:
+        return (_INT.unpack(_FLOAT.pack(number))[0] >> (_MANTISSA_BITS - self._bits)) + 1
 
     def _keys(self, elements: Any) -> Any:
+        return self.buckets_of(elements)
+
+    def buckets_of(self, elements: Any) -> Any:
+        """The bucket of each number of a column: an int below 2^31 without its sign.
+
+        Raises ``TypeError`` for what is no number, ``ValueError`` for one that is beyond floats.
+        """
         numbers = number_column(elements)
         if numbers is None:
             return [self._key(element) for element in rows_of(elements)]
@@ -179,15 +207,33 @@ class Quantiles(Counted[Number, Distribution]):
         buckets[floats == 0] = 0
         return np.where(floats < 0, -buckets, buckets)
 
+    def from_wire(self, wire: type_of_wire) -> Self:
+        fresh = super().from_wire(wire)
+        most, keys = self.last_bucket, fresh._counts.value
+        require(all(type(key) is int and abs(key) <= most for key in keys), "a bucket of no number")
+        return fresh
+
+    @property
+    def last_bucket(self) -> int:
+        """The bucket of the largest float; that of the lowest one has a minus."""
+        return self._bucket(_LARGEST)
+
     @property
     def value(self) -> Distribution:
-        return Distribution(tuple((self._middle(key), count) for key, count in self._counts.value.items()))
+        counts = self._counts.value
+        return self.distribution_of(zip(map(self.middle_of, counts), counts.values(), strict=True))
+
+    @staticmethod
+    def distribution_of(buckets: Iterable[tuple[float, int]]) -> Distribution:
+        """The value that has these buckets: middles, and numbers of elements."""
+        return Distribution(tuple(buckets))
 
     def quantile(self, q: Number | Fraction) -> float | None:
         """As ``Distribution.quantile``."""
         return self.value.quantile(q)
 
-    def _middle(self, key: int) -> float:
+    def middle_of(self, key: int) -> float:
+        """The middle of a bucket."""
         if key == 0:
             return 0.0
         low, high = self._edge(abs(key) - 1), self._edge(abs(key))

@@ -207,6 +207,16 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
         """All that the map holds, as objects; those of columns are new ones."""
         return self._entries if self._columns is None else {**self._columns.objects(), **self._entries}
 
+    def entries(self) -> dict[Any, Lattice[IE, IV]]:
+        """A lattice for each key; not to be written."""
+        return self._objects()
+
+    def of_entries(self, entries: dict[Any, Lattice[IE, IV]]) -> Self:
+        """A map of the same shape that takes over these entries, whose keys are plain."""
+        fresh = self.bottom()
+        fresh._entries = entries
+        return fresh
+
     def _to_objects(self) -> None:
         self._entries, self._columns = self._objects(), None
 

@@ -5,8 +5,9 @@
 One ``MapOf`` of each aggregate takes ``--rows`` rows in batches, as a partition's window does. The delta of a batch is
 joined with those before it. After every tenth batch the deltas become bytes, are read at a peer, and joined there.
 Keys of text are columns of ``Texts``, numbered by the compiled loop. Bytes a key: what tracemalloc counts after the
-last batch. ``own`` are the bytes of a key and of its numbers alone; sets have members in place of numbers, and the best
-ones scores and items. Run it in two checkouts in turn to compare them.
+last batch, without the memory of other languages' libraries. ``own`` are the bytes of a key and of its numbers alone.
+Sets have members in place of numbers, the best ones scores and items. Bags and quantiles have members (buckets) and
+counts, sketches have hashes. Run it in two checkouts in turn to compare them.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 import wcrdt
 from holon.columnar.payloads import Texts
 from nodes.compiled import loading as compiled
-from wcrdt import Average, GCounter, GSet, MapOf, Max, MaxBy, RecordOf, Sum, TopK
+from wcrdt import Average, Bag, GCounter, GSet, MapOf, Max, MaxBy, Quantiles, RecordOf, Sum, ThetaSketch, TopK
 
 DELTA_BATCHES = 10
 INT_BYTES = 8
 ITEMS = 1_000
 """So many different members and items there are; of ``distinct`` a million."""
+SKETCH_BITS = 10
+"""A sketch keeps ``2**SKETCH_BITS`` hashes of 8 bytes at most."""
 
 
 def inner_of(name: str) -> tuple[Any, int | None]:
@@ -49,6 +52,10 @@ def inner_of(name: str) -> tuple[Any, int | None]:
         "set": (GSet(), None),
         "set of texts": (GSet(), None),
         "distinct": (getattr(wcrdt, "CountDistinct", GSet)(), None),
+        "distinct sketched": (ThetaSketch(SKETCH_BITS), None),
+        "bag": (Bag(), None),
+        "bag of texts": (Bag(), None),
+        "quantiles": (Quantiles(), None),
         "top 10": (TopK(10), None),
         "top 10 texts": (TopK(10), None),
     }[name]
@@ -65,6 +72,10 @@ AGGREGATES = (
     "set",
     "set of texts",
     "distinct",
+    "distinct sketched",
+    "bag",
+    "bag of texts",
+    "quantiles",
     "top 10",
     "top 10 texts",
 )
@@ -85,9 +96,9 @@ def columns(name: str, kind: str, keys: int, rows: int, batch: int) -> list[tupl
             part = (np.ones(batch, np.int64), prices, prices)
         elif name == "max by":
             part = (prices, draw.integers(0, 10**6, batch))
-        elif name == "distinct":
+        elif name.startswith("distinct"):
             part = draw.integers(0, 10**6, batch)
-        elif name in ("set", "set of texts", "top 10", "top 10 texts"):
+        elif name in ("set", "set of texts", "bag", "bag of texts", "top 10", "top 10 texts"):
             numbered = draw.integers(0, ITEMS, batch)
             part = numbered if items is None else Texts.of(items.take(numbered).tolist())
             if name.startswith("top"):
@@ -118,8 +129,9 @@ def measured(name: str, kind: str, keys: int, rows: int, batch: int) -> dict[str
             delta_bytes, deltas, pending = delta_bytes + len(data), deltas + 1, MapOf(inner)
         delta_s += time.process_time() - began_s
     assert peer == state
+    written = state.copy()
     began_s = time.process_time()
-    whole = msgspec.msgpack.encode(state.to_wire())
+    whole = msgspec.msgpack.encode(written.to_wire())
     whole_s = time.process_time() - began_s
     began_s = time.process_time()
     value = state.value
@@ -142,6 +154,13 @@ def own_of(name: str, numbers: int | None, value: dict[Any, Any]) -> float:
         return INT_BYTES * numbers
     if name == "distinct":  # only how many there are is known
         return INT_BYTES * sum(n if type(n) is int else len(n) for n in value.values()) / len(value)
+    if name == "distinct sketched":
+        return INT_BYTES * sum(min(n, 1 << SKETCH_BITS) for n in value.values()) / len(value)
+    if name == "quantiles":
+        return 2 * INT_BYTES * sum(len(each.buckets) for each in value.values()) / len(value)
+    if name.startswith("bag"):
+        counted = [part for bag in value.values() for pair in bag.items() for part in pair]
+        return sum(len(part) if type(part) is str else INT_BYTES for part in counted) / len(value)
     parts = [part for members in value.values() for part in members]
     flat = [part for pair in parts for part in pair] if name.startswith("top") else parts
     return sum(len(part) if type(part) is str else INT_BYTES for part in flat) / len(value)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import random
 import sys
+import zlib
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 
-from wcrdt import Bag, MapOf, Quantiles, canonical_bytes
+from wcrdt import Bag, GCounter, MapOf, Quantiles, RecordOf, canonical_bytes, decode, encode
+from wcrdt.codec import DecodeError
+from wcrdt.lattices.keyed.packing import narrow
+
+MANY = [i * 7 % 23 for i in range(40)]
 
 
 def test_a_bag_counts_equal_elements_of_all_actors_in_their_order() -> None:
@@ -87,3 +93,105 @@ def test_quantiles_by_key() -> None:
     by_key.insert_many((["a", "a", "b"], [1.0, 100.0, 5.0]))
     found = {key: distribution.quantile(1) for key, distribution in by_key.value.items()}
     assert found == {"a": pytest.approx(100, rel=0.1), "b": pytest.approx(5, rel=0.1)}
+
+
+# Of a release in which a bag was an object a key: its own counts were columns where there were 16 of them.
+WRITTEN: dict[str, tuple[Any, Any, str]] = {
+    "bag": (
+        Bag[Any](),
+        lambda key: MANY if key == 3 else ["x", "y", "x"] if key == 5 else [key, key, 5],
+        (
+            "eNp9zr0NgmAQBuDvAAXkR1DU2LuAG7iCI2hMjIWJpTTOIAcLECunkOIrdQOjcQJLW8HwEkyMlysuz73JXUKH9WzDh/lsmV2Fz4I/"
+            "TUzEjegzcNF10ZiVbzETSldJJkgOBCmq1mjqhtmybMdte36nG/T6HAupvk63PJ5kRDIQPyomqd6fu78Z9rh4oH59yJxu80nhNIwK"
+            "HnG5aSI4huiQCcSATCEmZAFpQUKIBTnvQXZFR5BTkQS5FT1AbdCFBMwr7Q2aQ3g7"
+        ),
+    ),
+    "bag of texts": (
+        Bag[Any](),
+        lambda key: [f"t{key % 3}", "é", "é"],
+        (
+            "eNqbwrg4N7Fg0uKkxPQDdxgEJzFMmrSoxGDiJAbGSYsOr5wEohmBCCRqiC7KAhI1QhflxGqCAFYTJLGaoILVBEOsJjhgNSEQqwkp"
+            "WE2oxGrCmQlYjTizEqsZZ45gN+QhVkPOMjJgMwUAV0Wfcg=="
+        ),
+    ),
+    "quantiles": (
+        Quantiles(),
+        lambda key: [float(number) for number in MANY] if key == 3 else [key * 1.5, -key, 0.1],
+        (
+            "eNqbwrg4N7Fg0srC0sS8ksyc1GK2OwyCkxgmgRHjJEbGSWf/PZ8IZk6edOn/fwb7iciCZ/8/BNMsIMl///+jSJ5jYGRQBLM4pzAu"
+            "zJzCwMJ0RGfvfxsGGSDkgUIWNIgMJk1mOML8ff89oBlTDjAyHhFhwAImMx5hvv++Dq+aSQIQ9+3HcF8imCUJkV6PIV0JZqlApOdj"
+            "SHeCWYYQ6X4M6alglgNEuh5DeiGYFQiRLseQXgtmpUCk8zGkd4JZlRDpdAzpw2DWmQkQ+XgM+ZMQ+ZUQ+XAM+fMQ+SMQeX8M+asQ"
+            "+YcQeXcM+duQ9MHIAFFgj6EAnHAAuawLMQ=="
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_maps_of_objects_that_an_earlier_release_wrote_are_read(name: str) -> None:
+    inner, elements, data = WRITTEN[name]
+    state = MapOf(inner)
+    for key in range(17):
+        for number, element in enumerate(elements(key)):
+            state.insert((key * key, element), actor=number % 2)
+    back = decode(zlib.decompress(base64.b64decode(data)), MapOf(inner))
+    assert back.value == state.value and back == state
+    assert back.insert_many(([4] * 64, [9] * 64)) and back.value[0] == state.value[0]
+
+
+@pytest.mark.parametrize("inner", [Bag[Any](), Quantiles()])
+def test_counts_of_many_elements_have_one_form_on_the_wire(inner: Any) -> None:
+    rows = [[element, [[0, 1]]] for element in range(16)]
+    few = inner.from_wire(rows[:15])
+    assert few.count == 15 and inner.from_wire(few.to_wire()) == few
+    for wire, like in ((rows, inner), ([[1, rows], [2, few.to_wire()]], MapOf(inner))):
+        with pytest.raises(DecodeError, match="written as columns"):
+            like.from_wire(wire)
+
+
+def test_a_bucket_of_no_number_is_refused() -> None:
+    quantiles = Quantiles()
+    keys = np.arange(64)
+    quantiles.insert(sys.float_info.max)
+    last = quantiles.to_wire()[0][0]
+    assert quantiles.from_wire([[-last, [[0, 1]]]]).quantile(1) == -quantiles.quantile(1)  # type: ignore[operator]
+    for bucket in (last + 1, -last - 1, "1", 2**70):
+        with pytest.raises(DecodeError):
+            quantiles.from_wire([[bucket, [[0, 1]]]])
+    by_key = MapOf(Quantiles())
+    by_key.insert_many((keys, keys * 1.0))
+    wire = by_key.to_wire()
+    for number in (last + 1, -last - 1, 2**40):
+        buckets = np.arange(64) - 32
+        buckets[0 if number < 0 else -1] = number
+        with pytest.raises(DecodeError, match="a bucket of no number"):
+            by_key.from_wire([*wire[:-1], [*wire[-1][:4], "i", narrow(buckets)]])
+    assert by_key.from_wire(wire) == by_key
+
+
+@pytest.mark.parametrize("odd", [None, "text", 1 << 70, (1, "pair")])
+def test_a_map_of_bags_becomes_objects_where_it_has_to(odd: Any) -> None:
+    state, whole = MapOf(Bag[Any]()), MapOf(RecordOf(n=GCounter(), items=Bag[Any]()))
+    keys, ones = np.arange(100), np.ones(100, np.int64)
+    state.insert_many((keys, keys % 7))
+    whole.insert_many((keys, (ones, keys % 7)))
+    assert state.held_as_columns and whole.held_as_columns
+    state.insert((3, odd), actor=1)
+    whole.insert_many(([3], ([2], [odd])), actor=1)
+    state.insert_many((keys, keys % 7))
+    assert not state.held_as_columns and not whole.held_as_columns
+    assert state.value[3] == {3: 2, odd: 1} and whole.value[3] == {"n": 3, "items": {3: 1, odd: 1}}
+    assert state.value[4] == {4: 2} and decode(encode(state), MapOf(Bag[Any]())) == state
+
+
+def test_counts_of_a_bag_by_key_never_wrap() -> None:
+    state = MapOf(Bag[int]())
+    state.insert_many((np.arange(64), np.arange(64) * 0))
+    wire = state.to_wire()
+    counts = wire[-1][3]
+    full = state.from_wire(
+        [*wire[:-1], [*wire[-1][:3], [[0, None, [[0, narrow(np.full(64, 2**63 - 1))]]]], *wire[-1][4:]]]
+    )
+    assert counts != full.to_wire()[-1][3] and full.held_as_columns
+    full.insert_many((np.arange(64), np.arange(64) * 0))
+    assert full.value[5] == {0: 2**63} and not full.held_as_columns

@@ -19,7 +19,7 @@ from wcrdt.lattices.columns import Groups, Indices, Ints
 from wcrdt.lattices.keyed.int_index import with_room
 from wcrdt.lattices.keyed.keys import Keys, Unfit, ascend, check_all_texts, key_columns, keys_from_wire
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, entries_of, numbers_of_column, two_columns
-from wcrdt.lattices.keyed.members import owners_from_wire
+from wcrdt.lattices.keyed.members.pairs import owners_from_wire
 from wcrdt.lattices.keyed.packing import narrow, widened
 from wcrdt.lattices.topk import TopK
 

@@ -19,7 +19,7 @@ from wcrdt.lattices.keyed.extremes import ExtremeLeaf
 from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask
 from wcrdt.lattices.keyed.limbs import AverageOfFloatsLeaf, SumLeaf
-from wcrdt.lattices.keyed.members import SetLeaf
+from wcrdt.lattices.keyed.members.sets import SetLeaf
 from wcrdt.lattices.keyed.ranking import RankingLeaf
 from wcrdt.lattices.keyed.tallies import CountLeaf, HistogramLeaf, TallyLeaf
 from wcrdt.lattices.max_by import MaxBy, MinBy
@@ -41,6 +41,7 @@ _KINDS: dict[type, type[Leaf]] = {
     Max: ExtremeLeaf,
     Min: ExtremeLeaf,
 }
+"""Lattices that are made of maps, which this file cannot know, name their leaf themselves, in ``leaf``."""
 
 
 def leaf_of(inner: AnyLattice) -> Leaf | None:
@@ -49,7 +50,7 @@ def leaf_of(inner: AnyLattice) -> Leaf | None:
         parts = [leaf_of(part) for part in inner._parts]
         known = [part for part in parts if part is not None]
         return RecordLeaf(inner, known) if len(known) == len(parts) else None
-    kind = _KINDS.get(type(inner))
+    kind = _KINDS.get(type(inner)) or vars(type(inner)).get("leaf")
     return None if kind is None else kind(inner)
 
 
