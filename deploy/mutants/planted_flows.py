@@ -6,6 +6,7 @@ from deploy.mutants.model import Mutant
 
 ARITHMETIC = ("tests/unit/holon/dataflow/test_arithmetic.py",)
 FLOW = ("tests/unit/holon/dataflow/test_flow.py",)
+USER_JOBS = ("tests/sim/user_jobs/test_simulated.py",)
 
 FLOWS = (
     Mutant(
@@ -49,5 +50,19 @@ FLOWS = (
         'if self.ties == "all" and len(order) > self.n:',
         'if self.ties == "all" and len(order) > self.n + 1:',
         tests=FLOW,
+    ),
+    Mutant(
+        "results of a user's simulated job are not compared",
+        "nodes/sim/user_jobs/plain_pass.py",
+        "return [name for name in job.outputs if name not in (LATE, DEAD, UNSTABLE)]",
+        "return [name for name in job.outputs if name in ()]",
+        tests=USER_JOBS,
+    ),
+    Mutant(
+        "a reset of a user's simulated job passes over its input",
+        "nodes/sim/user_jobs/simulated.py",
+        'source = replace(self._job.source, start="earliest")',
+        "source = self._job.source",
+        tests=USER_JOBS,
     ),
 )

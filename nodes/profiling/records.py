@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -28,20 +29,25 @@ class ProfiledRecords(Protocol):
         ...
 
 
+def lines_of(path: Path, limit: int) -> list[bytes]:
+    """The first lines of the file of ``--data``, without their ends. Raises ``RunFailed``."""
+    try:
+        with path.open("rb") as file:
+            lines = [line.rstrip(b"\r\n") for line in islice(file, limit)]
+    except OSError as error:
+        raise RunFailed(f"--data {path}: {error.strerror}") from None
+    if not lines:
+        raise RunFailed(f"--data {path}: there are no lines")
+    return lines
+
+
 class FileRecords:
     """One record a line, without its end; one partition. The log's times of all records are the beginning of time."""
 
     partitions = 1
 
     def __init__(self, path: Path, limit: int) -> None:
-        try:
-            with path.open("rb") as file:
-                lines = [line.rstrip(b"\r\n") for line, _ in zip(file, range(limit), strict=False)]
-        except OSError as error:
-            raise RunFailed(f"--data {path}: {error.strerror}") from None
-        if not lines:
-            raise RunFailed(f"--data {path}: there are no lines")
-        self._values = BinaryColumn.of(lines)
+        self._values = BinaryColumn.of(lines_of(path, limit))
 
     def runs(self, batch: int) -> Iterator[Run]:
         for start in range(0, len(self._values), batch):

@@ -20,9 +20,9 @@ from nodes.machine.facts import PartitionClaimed
 from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.runner import Runner
 from nodes.results.reader import OutputReader
+from nodes.sim.case import Case
 from nodes.sim.expected import Expected, canonical, expect
 from nodes.sim.faults.upstream_duplicates import first_copies
-from nodes.sim.jobs import CASES, TOPIC, Case
 from nodes.sim.node_process import InvariantBroken
 from nodes.streams.control_history import control_topic
 from nodes.streams.jobs import JobTopics, read_ownership
@@ -90,12 +90,9 @@ class Checked(Protocol):
 
 def check_results(world: Checked) -> Expected:
     """O1, O2 and O7. Raises ``InvariantBroken``; returns what was expected."""
-    options, case = world.options, CASES[world.options.case]
-    check_claims(world)
-    check_control_checkpoints(world)
-    check_repeats(world)
-    check_unsent(world)
-    wanted = expect(options, _input(world), world.ends)
+    options, case = world.options, world.case
+    check_log(world)
+    wanted = expect(options, input_of(world), world.ends)
     got = Counter(canonical(json.loads(value)) for value in outputs(world, MAIN))
     late, dead = diverted(world, LATE), diverted(world, DEAD)
     if case.fails and world.failed:
@@ -104,11 +101,19 @@ def check_results(world: Checked) -> Expected:
     if case.idle and not case.backlog:
         _check_idle(world, wanted, got, late, dead)
     else:
-        _demand_equal("results", got, wanted.results)
-        _demand_equal("late records", Counter(late), Counter(wanted.late))
-        _demand_equal("dead records", Counter(dead), Counter(wanted.dead))
-        _check_counts(world, len(wanted.accepted), len(late), len(dead), wanted.late_inserts)
+        demand_equal("results", got, wanted.results)
+        demand_equal("late records", Counter(late), Counter(wanted.late))
+        demand_equal("dead records", Counter(dead), Counter(wanted.dead))
+        check_counts(world, len(wanted.accepted), len(late), len(dead), wanted.late_inserts)
     return wanted
+
+
+def check_log(world: Checked) -> None:
+    """The conditions that hold whatever a job computes: claims, control checkpoints, and O2."""
+    check_claims(world)
+    check_control_checkpoints(world)
+    check_repeats(world)
+    check_unsent(world)
 
 
 def whole(log: Log, topic: str, partition: int, offset: int = 0) -> FetchedRecords:
@@ -118,26 +123,21 @@ def whole(log: Log, topic: str, partition: int, offset: int = 0) -> FetchedRecor
     return chunk
 
 
-def input_of(log: Log, partitions: int) -> list[list[tuple[int, bytes | None]]]:
-    """(log timestamp, payload) of every input record, by partition; no payload where it is a duplicate of another."""
-    chunks = [whole(log, TOPIC, partition) for partition in range(partitions)]
-    return [
-        [
-            (stamp, payload if counts else None)
-            for stamp, payload, counts in zip(
-                chunk.timestamps_ms.tolist(), chunk.values, first_copies(chunk.headers), strict=True
-            )
-        ]
-        for chunk in chunks
-    ]
+def input_of(world: Checked) -> list[list[tuple[int, bytes | None]]]:
+    """(log timestamp, payload) of every input record that the job has to take, by partition: up to its declared ends.
 
-
-def _input(world: Checked) -> list[list[tuple[int, bytes | None]]]:
-    """The input as the job has to take it: up to its declared ends, behind which there may be more."""
-    records = input_of(world.log, world.options.partitions)
+    There is no payload where a record is a duplicate of another.
+    """
     ownership = read_ownership(world.log, world.run.job)
     assert ownership is not None
-    return [records[partition][: ownership.end_offset(partition)] for partition in range(world.options.partitions)]
+    topic, found = world.run.job.source.topic, []
+    for partition in range(world.options.partitions):
+        chunk = whole(world.log, topic, partition)
+        counted = first_copies(chunk.headers)
+        records = zip(chunk.timestamps_ms.tolist(), chunk.values, counted, strict=True)
+        given = [(stamp, payload if counts else None) for stamp, payload, counts in records]
+        found.append(given[: ownership.end_offset(partition)])
+    return found
 
 
 def outputs(world: Checked, output: str) -> list[bytes]:
@@ -237,15 +237,15 @@ def check_unsent(world: Checked) -> None:
             )
 
 
-def _check_counts(world: Checked, accepted: int, late: int, dead: int, late_inserts: int = 0) -> None:
+def check_counts(world: Checked, accepted: int, late: int, dead: int, late_inserts: int = 0, filtered: int = 0) -> None:
     """O7: what the final checkpoints count is what went in and what came out."""
     ownership = read_ownership(world.log, world.run.job)
     assert ownership is not None
     final = [ownership.checkpoint(partition) for partition in range(world.options.partitions)]
     sums = [sum((*saved.counts, 0)[i] for saved in final if saved is not None) for i in range(5)]
-    given = [payload for records in _input(world) for _, payload in records]
+    given = [payload for records in input_of(world) for _, payload in records]
     records, repeated = len(given), sum(payload is None for payload in given)
-    if sums != [accepted, 0, late, dead, repeated] or sum(sums) != records:
+    if sums != [accepted, filtered, late, dead, repeated] or sum(sums) != records:
         raise InvariantBroken(f"counts {sums} for {records} records: {accepted} accepted, {late} late, {dead} dead")
     dropped = sum(saved.late_inserts for saved in final if saved is not None)
     if dropped != late_inserts:
@@ -256,13 +256,13 @@ def _check_idle(
     world: Checked, wanted: Expected, got: Counter[str], late: list[tuple[int, int]], dead: list[tuple[int, int]]
 ) -> None:
     """Lateness depends on the log's order of punctuations: check conservation and windows on accepted records."""
-    _demand_equal("dead records", Counter(dead), Counter(wanted.dead))
+    demand_equal("dead records", Counter(dead), Counter(wanted.dead))
     if len(set(late)) != len(late):
         raise InvariantBroken("a record is in the late output twice")
     options = world.options
     events = [
         (p, offset, json.loads(payload))
-        for p, records in enumerate(_input(world))
+        for p, records in enumerate(input_of(world))
         for offset, (_, payload) in enumerate(records)
         if payload is not None and (p, offset) not in set(late) | set(dead)
     ]
@@ -276,15 +276,16 @@ def _check_idle(
         else:
             for partition in range(options.partitions):
                 expected[canonical({"partition": partition, "end": end, "total": total})] += 1
-    _demand_equal("results", got, expected)
-    _check_counts(world, len(events), len(late), len(dead))
+    demand_equal("results", got, expected)
+    check_counts(world, len(events), len(late), len(dead))
 
 
 def _end(ts: int, size: int) -> int:
     return (ts // size + 1) * size
 
 
-def _demand_equal(what: str, got: Counter[str] | Counter[tuple[int, int]], wanted: Counter) -> None:
+def demand_equal(what: str, got: Counter[str] | Counter[tuple[int, int]], wanted: Counter) -> None:
+    """Raise ``InvariantBroken`` with the first differences of two multisets."""
     if got != wanted:
         missing, extra = sorted((wanted - got).elements()), sorted((got - wanted).elements())
         raise InvariantBroken(

@@ -28,7 +28,7 @@ def draw(
     partitions = rng.choice([1, 2, 2, 3, 3, 4, 5])
     suspect = rng.choice([60, 120, 300])
     nodes = rng.randint(1, min(4, max_nodes))
-    faults = Faults() if calm else _faults(rng, CASES[chosen].idle, suspect)
+    faults = Faults() if calm else drawn_faults(rng, CASES[chosen].idle, suspect)
     options = Options(
         seed=seed,
         case=chosen,
@@ -59,11 +59,11 @@ def draw(
         same_names=rng.random() < 0.25,
         faults=faults,
     )
-    drawn, patience_ms = _replicas(seed)
+    drawn, patience_ms = drawn_replicas(seed)
     options = replace(options, replicas=drawn if replicas is None else replicas, standby_after_ms=patience_ms)
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
-    options = _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
+    options = with_loads(with_merging(options if calm else _with_isolation(with_arrivals(with_cuts(options)))))
     options = _with_upstream(options if calm else _with_truncation(options))
     options = with_continuing(with_backlog(options if calm else stressed(options), calm))
     return options if calm else with_code_changes(options)
@@ -82,7 +82,7 @@ def _stream(options: Options, name: str) -> random.Random:
     return random.Random(f"options {options.seed} {options.case} {name}")
 
 
-def _with_cuts(options: Options) -> Options:
+def with_cuts(options: Options) -> Options:
     """Nodes are cut off from the log, or from some of its topics, or join and leave all the time."""
     rng = _stream(options, "cuts")
     cut = rng.choice([0.002, 0.01]) if rng.random() < 0.4 else 0.0
@@ -90,7 +90,7 @@ def _with_cuts(options: Options) -> Options:
     return replace(options, faults=replace(options.faults, cut=cut, churn_ms=churn_ms))
 
 
-def _with_arrivals(options: Options) -> Options:
+def with_arrivals(options: Options) -> Options:
     """Sent records are on their way for some turns in half of the seeds; heartbeats go through groups in others."""
     rng = _stream(options, "arrivals")
     arrival = rng.choice([0.1, 0.5, 0.9]) if rng.random() < 0.5 else 1.0
@@ -125,7 +125,7 @@ def _with_isolation(options: Options) -> Options:
     )
 
 
-def _with_merging(options: Options) -> Options:
+def with_merging(options: Options) -> Options:
     """Two thirds of the seeds have merged checkpoints, half of these delete what no node needs any more.
 
     Then the loss of all checkpoints of a partition cannot be made good.
@@ -142,7 +142,7 @@ def _with_merging(options: Options) -> Options:
     )
 
 
-def _with_loads(options: Options) -> Options:
+def with_loads(options: Options) -> Options:
     """A third of the seeds have a slow store: nodes live on while what they load is on its way."""
     rng = _stream(options, "loads")
     return replace(options, load_ms=rng.choice([0, 0, 0, 0, 10, 60]))
@@ -185,7 +185,7 @@ def _with_truncation(options: Options) -> Options:
     )
 
 
-def _replicas(seed: int) -> tuple[int, int]:
+def drawn_replicas(seed: int) -> tuple[int, int]:
     """Most seeds have standbys, some so impatient that they publish beside a healthy primary."""
     rng = random.Random(f"copies {seed}")
     return replicas_of(seed, rng), rng.choice([1, 15, 40])
@@ -211,7 +211,7 @@ def _with_losses(options: Options) -> Options:
     )
 
 
-def _faults(rng: random.Random, idle: bool, suspect_ms: int) -> Faults:
+def drawn_faults(rng: random.Random, idle: bool, suspect_ms: int) -> Faults:
     """Each kind is off in about half of the seeds, so that kinds are met alone, in pairs and all together."""
 
     def rate(*choices: float) -> float:

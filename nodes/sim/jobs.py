@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +26,7 @@ from holon import (
     WLocal,
     on_window,
 )
+from nodes.sim.case import TOPIC, Case
 from nodes.sim.flow_job import by_flow
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
@@ -36,7 +35,7 @@ from wcrdt.lattices.max_by import MaxBy
 if TYPE_CHECKING:
     from nodes.sim.options import Options
 
-TOPIC, OUTPUT = "events", "results"
+OUTPUT = "results"
 MAX_FUTURE_SKEW_MS = 5000
 
 
@@ -48,27 +47,6 @@ class Event(msgspec.Struct):
     key: int
     amount: int
     mark: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A job and what is special about it.
-
-    ``late_by``: allowed lateness in windows. ``idle``: punctuation may move partitions, so what is late depends on
-    the order on the broadcast; with ``backlog`` none is late for that. ``fails``: it stops at the first marked
-    record. ``newer``: older seeds do not draw it.
-    """
-
-    make: Callable[[Options], Job]
-    windowed: bool = True
-    late_by: int = 0
-    idle: bool = False
-    backlog: bool = False
-    guarded: bool = False
-    manual: bool = False
-    buries: bool = False
-    fails: bool = False
-    newer: bool = False
 
 
 def _job(options: Options, process: Any, **settings: Any) -> Job:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from multiprocessing import resource_tracker
+from typing import Protocol
 
 from nodes.python_process import deaf_children
+from nodes.sim.drawing import draw
 from nodes.sim.faults.stress import FIRST_SEED
+from nodes.sim.options import Options
 from nodes.sim.run import MAX_NODES, Verdict, simulate
 
 SEED_BITS = 40
@@ -20,18 +24,39 @@ def fresh_base_seed() -> int:
     return FIRST_SEED + (int.from_bytes(os.urandom(8), "big") >> (64 - SEED_BITS))
 
 
-def simulate_all(
-    seeds: Iterable[int],
-    *,
-    max_nodes: int = MAX_NODES,
-    case: str | None = None,
-    replicas: int | None = None,
-    processes: int = 1,
-) -> Iterator[Verdict]:
+class Simulated(Protocol):
+    """A source of runs, one for each seed; processes hand it to each other."""
+
+    def options(self, seed: int) -> Options:
+        """The draws of the seed."""
+        ...
+
+    def simulate(self, seed: int, sink: Callable[[str], None] | None = None) -> Verdict:
+        """One run, with its verdict. ``sink`` gets each line of its trace."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnJobs:
+    """Jobs of the simulation itself; None: drawn."""
+
+    max_nodes: int = MAX_NODES
+    case: str | None = None
+    replicas: int | None = None
+
+    def options(self, seed: int) -> Options:
+        """As ``Simulated.options``."""
+        return draw(seed, self.max_nodes, self.case, replicas=self.replicas)
+
+    def simulate(self, seed: int, sink: Callable[[str], None] | None = None) -> Verdict:
+        """As ``Simulated.simulate``."""
+        return simulate(seed, max_nodes=self.max_nodes, case=self.case, replicas=self.replicas, sink=sink)
+
+
+def simulate_all(seeds: Iterable[int], runs: Simulated, *, processes: int = 1) -> Iterator[Verdict]:
     """The verdict of each seed, in the order of the seeds."""
-    seeds = list(seeds)
-    jobs = ((seed, max_nodes, case, replicas) for seed in seeds)
-    if processes <= 1 or len(seeds) < 4:
+    jobs = [(runs, seed) for seed in seeds]
+    if processes <= 1 or len(jobs) < 4:
         yield from map(_simulate, jobs)
         return
     with ExitStack() as stack:
@@ -42,12 +67,17 @@ def simulate_all(
         yield from pool.imap(_simulate, jobs, chunksize=4)
 
 
-def _simulate(job: tuple[int, int, str | None, int | None]) -> Verdict:
-    seed, max_nodes, case, replicas = job
-    return simulate(seed, max_nodes=max_nodes, case=case, replicas=replicas)
+def _simulate(job: tuple[Simulated, int]) -> Verdict:
+    runs, seed = job
+    return runs.simulate(seed)
 
 
 def explain(verdict: Verdict, lines: int = 60) -> str:
     """The report of a failed seed: its options, the end of its trace, the problem, and how to see it again."""
     tail = "\n".join(verdict.tail[-lines:])
     return f"options: {verdict.options}\n{tail}\nproblem: {verdict.problem}\nreplay: {verdict.replay}"
+
+
+def brief(verdict: Verdict) -> str:
+    """The report of a failed seed for the author of the job: the problem, and how to see it again."""
+    return f"seed {verdict.seed} failed: {verdict.problem}\nreplay: {verdict.replay}"

@@ -17,6 +17,7 @@ from nodes.log.contract import LogError
 from nodes.machine.effects import Ending
 from nodes.machine.membership.pace import MOST_TIMES
 from nodes.machine.messages import BadMessage
+from nodes.sim.case import Case
 from nodes.sim.checks import check_idle_progress, check_replicas, check_results
 from nodes.sim.drawing import draw
 from nodes.sim.faults.stress import LONGEST_TURN_MS
@@ -73,12 +74,14 @@ def simulate(
     return run(draw(seed, max_nodes, case, calm, replicas), sink, replay)
 
 
-def run(options: Options, sink: Callable[[str], None] | None = None, replay: str = "") -> Verdict:
-    """Run these options; whatever breaks is in the verdict."""
+def run(
+    options: Options, sink: Callable[[str], None] | None = None, replay: str = "", case: Case | None = None
+) -> Verdict:
+    """Run these options, or a user's job with them; whatever breaks is in the verdict."""
     trace = Trace(sink)
     problem, world = None, None
     try:
-        world = World(options, trace)
+        world = World(options, trace, case)
         live(world)
     except FINDINGS as error:
         problem = f"{type(error).__name__}: {error}"
@@ -143,7 +146,7 @@ def _wait(world: World, until: Callable[[], bool], until_ms: int, what: str) -> 
 
 def _check(world: World) -> None:
     """All nodes have left."""
-    check_results(world)
+    (world.case.check or check_results)(world)
     if not world.failed:
         check_replicas(world, _done(world), behind=True)
 
@@ -159,7 +162,8 @@ def _bound_ms(options: Options) -> int:
     waits_ms = 20 * (options.load_ms + 2 * options.save_ms * options.partitions)
     patience = 60 + 2 * MOST_TIMES  # a node that was taken for dead by mistake is believed for longer
     once_ms = patience * options.failure_timeout_ms + 20 * options.checkpoint_interval_ms + 20 * options.records
-    return 5_000 + once_ms + waits_ms + stall_ms
+    idle_ms = 10 * options.idle_timeout_ms
+    return 5_000 + once_ms + waits_ms + stall_ms + idle_ms
 
 
 def _where(world: World) -> str:

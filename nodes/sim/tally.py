@@ -24,13 +24,20 @@ class Failure(msgspec.Struct):
 
 
 class SeedPlan(msgspec.Struct, frozen=True):
-    """The inputs that decide every run: the seeds and the arguments of their draws."""
+    """The inputs that decide every run: the seeds and the arguments of their draws.
+
+    ``job``: a user's, on the first ``records`` lines of ``data``.
+    """
 
     first_seed: int
     seeds: int
     nodes: int
     case: str | None = None
     replicas: int | None = None
+    job: str | None = None
+    data: str | None = None
+    records: int = 0
+    partitions: int | None = None
 
 
 class Tally(msgspec.Struct):
@@ -68,7 +75,7 @@ class Tally(msgspec.Struct):
             "digest": self.digest if self.done == 1 else None,
             "virtual_ms": self.virtual_ms,
             "counts": dict(sorted(self.counts.items())),
-        }
+        } | ({} if self.plan.job is None else {"job": self.plan.job, "data": self.plan.data})
 
     def save(self, path: Path) -> None:
         """Replace the file as a whole, so that an interruption leaves the old or the new one."""

@@ -18,8 +18,9 @@ from nodes.machine.config import JobRun
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.ownership.ownership import Ownership
+from nodes.sim.case import Case
 from nodes.sim.faults.checkpoint_loss import CheckpointLoss
-from nodes.sim.faults.code_changes import CodeChanges, job_of
+from nodes.sim.faults.code_changes import CodeChanges
 from nodes.sim.faults.continuing import Continuing
 from nodes.sim.faults.isolation import Isolation
 from nodes.sim.faults.network_partitions import NETSPLITS, STALE, draw_cut
@@ -28,11 +29,12 @@ from nodes.sim.faults.truncation import Truncating
 from nodes.sim.faults.upstream_duplicates import start_upstream
 from nodes.sim.inputs.feed import Feed
 from nodes.sim.inputs.records import make_input
-from nodes.sim.jobs import CASES, TOPIC, idle_timeout_ms
+from nodes.sim.jobs import CASES, idle_timeout_ms
 from nodes.sim.node_process import Crash, InvariantBroken, NodeProcess
 from nodes.sim.options import Faults, Options
 from nodes.sim.store import MemoryCheckpoints
 from nodes.sim.trace import Trace
+from nodes.streams.io.inputs import use_parts
 from nodes.streams.jobs import declare_end, open_job, request_stop
 
 CALM = Faults()
@@ -42,19 +44,19 @@ MAX_RESETS = 2
 class World:
     """One run. ``faults`` are those of the options while the safety phase lasts, then none.
 
-    ``unsent``: topic, header and value of what nodes could not append.
+    ``case``: a job of a user; else the options name it. ``unsent``: topic, header and value of lost appends.
     """
 
-    def __init__(self, options: Options, trace: Trace) -> None:
+    def __init__(self, options: Options, trace: Trace, case: Case | None = None) -> None:
         self.options = options
         self.trace = trace
         self.rng = random.Random(f"run {options.seed}")
         self.now_ms = 0
         self.faults = options.faults
         self.disturbs = True
-        self.log = MemoryLog(clock_ms=lambda: self.now_ms)
+        self.case = case or CASES[options.case]
+        self.log = MemoryLog(clock_ms=lambda: self.case.log_begins_ms + self.now_ms)
         self.store = MemoryCheckpoints()
-        self.case = CASES[options.case]
         self.trimmed: dict[tuple[str, int], int] = {}
         self.control_checkpoint_rotten = False  # the last one; not two in a row
         self.loss = CheckpointLoss(self)
@@ -69,15 +71,17 @@ class World:
         self.steps = 0
         self.unsent: list[tuple[str, bytes, bytes]] = []
         self._churned_ms = 0
-        self.feeds = make_input(options, self.rng)
+        self.feeds = (self.case.feeds or make_input)(options, self.rng)
         self._fed = 0
         self._end_early = self.rng.random() < 0.5
         self._ownership = Ownership(options.partitions)
         self._folded_to = 0
-        self.log.create_topic(TOPIC, options.partitions)
+        self.log.create_topic(self.case.topic, options.partitions)
         if options.upstream:
-            start_upstream(self.log, TOPIC)
-        self.run = open_job(self.log, job_of(options, 0))
+            start_upstream(self.log, self.case.topic)
+        job = self.case.make(options)
+        use_parts(self.log, job)
+        self.run = open_job(self.log, job, bounded=self.case.bounded)
         self.continuing = Continuing(self)
         self.input_until = self.continuing.planned()
         self.code_changes = CodeChanges(self)
@@ -188,7 +192,7 @@ class World:
             and self.feeds[self._fed].at_ms <= self.now_ms
         ):
             feed: Feed = self.feeds[self._fed]
-            self.log.append(TOPIC, feed.partition, [feed.payload], headers=[feed.header])
+            self.log.append(self.case.topic, feed.partition, [feed.payload], headers=[feed.header])
             self.appended_ms = self.now_ms  # it may not have been read yet
             self._fed += 1
             if self.truncating.lost is not None:  # producers were held up: the fleet is not quiet yet
@@ -275,7 +279,7 @@ class World:
 
     def _reset(self) -> None:
         """The next incarnation begins, from empty state; nodes of the old one may still be writing."""
-        self.run = open_job(self.log, self.run.job, reset=True)
+        self.run = open_job(self.log, self.run.job, reset=True, bounded=self.case.bounded)
         self._resets += 1
         self.continuing.reset()
         self.input_ended = False

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from nodes.machine.ownership.ownership import Ownership
+from nodes.sim.case import Case
 from nodes.sim.inputs.feed import Feed
-from nodes.sim.jobs import Case
 from nodes.sim.node_process import NodeProcess
 from nodes.sim.surroundings import Surroundings
 

@@ -1,0 +1,46 @@
+"""A simulated job with what is special about it: its input, its topic, and the check of its results."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from holon import Job
+from nodes.sim.inputs.feed import Feed
+
+if TYPE_CHECKING:
+    from nodes.sim.options import Options
+
+TOPIC = "events"
+"""The input of the jobs that simulation draws."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A job and what is special about it.
+
+    ``late_by``: allowed lateness in windows. ``idle``: punctuation may move partitions, so what is late depends on
+    the order on the broadcast; with ``backlog`` none is late for that. ``fails``: it stops at the first marked
+    record. ``newer``: older seeds do not draw it.
+
+    ``feeds`` and ``check``, of a world, belong to a job of a user (None: drawn records, and ``checks.check_results``).
+    ``log_begins_ms``: the log's time at the start. ``bounded``: the job starts on a bounded input.
+    """
+
+    make: Callable[[Options], Job]
+    windowed: bool = True
+    late_by: int = 0
+    idle: bool = False
+    backlog: bool = False
+    guarded: bool = False
+    manual: bool = False
+    buries: bool = False
+    fails: bool = False
+    newer: bool = False
+    topic: str = TOPIC
+    feeds: Callable[[Options, random.Random], list[Feed]] | None = None
+    check: Callable[[Any], None] | None = None
+    log_begins_ms: int = 0
+    bounded: bool = False

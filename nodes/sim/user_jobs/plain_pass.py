@@ -1,0 +1,117 @@
+"""One plain pass of a job over its records, without a fault: what a simulated run has to give as well."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from holon.errors import HolonError
+from holon.formats.formats import headers_requested_by
+from holon.job import DEAD, LATE, UNSTABLE, Job
+from holon.testing import JobTestDriver
+from nodes.errors import RunFailed
+from nodes.sim.checks import Checked, check_counts, check_log, demand_equal, diverted, input_of, outputs
+from nodes.sim.node_process import InvariantBroken
+from wcrdt.windows.assigners import BEFORE_TIME_MS
+
+LOG_BEGINS_MS = 4_102_444_800_000
+"""2100-01-01: no skew guard of a job takes the records of a file for those of a future."""
+STEPS = 10
+NOT_DETERMINISTIC = (
+    "two plain passes over these records differ, too: results may depend on records and declared states alone: no "
+    "clock, no random numbers, no order of a set, no variable that is not a declared state"
+)
+
+Records = Sequence[tuple[int, bytes | None]]
+"""(log time, payload) of a partition; no payload where the record is a duplicate."""
+
+
+class DataFacts(NamedTuple):
+    """How many records became what, and how far they go in event time (0: not known)."""
+
+    records: int
+    accepted: int
+    filtered: int
+    late: int
+    dead: int
+    results: int
+    span_ms: int
+
+
+def data_facts(job: Job, lines: Sequence[bytes]) -> DataFacts:
+    """Of one plain pass over all lines in one partition.
+
+    Raises ``RunFailed`` where the job fails without any fault, or takes no record, so that a run would show nothing.
+    """
+    test = JobTestDriver(job, clock_ms=LOG_BEGINS_MS)
+    marks = []
+    try:
+        for first in range(0, len(lines), size := max(1, len(lines) // STEPS)):
+            test.feed(0, *lines[first : first + size])
+            marks.append(test.frontier_ms)
+        test.finish()
+    except HolonError as error:
+        raise RunFailed(
+            f"job {job.name!r} fails on these records in one plain pass, without any fault: {error}"
+        ) from error
+    counts, known = test.counts, [mark for mark in marks if mark > BEFORE_TIME_MS]
+    if not counts.accepted:
+        why = f"; the first dead letter: {test.dead()[0]['reason']}" if counts.dead else ""
+        raise RunFailed(
+            f"job {job.name!r} accepts none of the {len(lines):,} records, so a simulation shows nothing{why}"
+        )
+    results = sum(len(test.raw_outputs(name)) for name in _compared(job))
+    span_ms = known[-1] - known[0] if known else 0
+    return DataFacts(len(lines), counts.accepted, counts.filtered, counts.late, counts.dead, results, span_ms)
+
+
+def plain_pass(job: Job, partitions: Sequence[Records]) -> JobTestDriver:
+    """The job after all of its input, each partition at once."""
+    test = JobTestDriver(job, partitions=len(partitions))
+    timed = job.source.timestamp is None or headers_requested_by(job.source.format) is not None
+    for partition, records in enumerate(partitions):
+        if timed:
+            for stamp_ms, payload in records:
+                test.clock_ms = stamp_ms
+                test.feed(partition, payload)
+        elif records:
+            test.clock_ms = records[0][0]
+            test.feed(partition, *(payload for _, payload in records))
+    test.finish()
+    return test
+
+
+def check_plain_pass(world: Checked) -> None:
+    """Results, late and dead records, and their counts, equal those of one plain pass. Raises ``InvariantBroken``."""
+    check_log(world)
+    job, given = world.run.job, input_of(world)
+    wanted = plain_pass(job, given)
+    try:
+        _compare(world, wanted)
+    except InvariantBroken as error:
+        again = plain_pass(job, given)
+        if any(again.raw_outputs(name) != wanted.raw_outputs(name) for name in job.outputs):
+            raise InvariantBroken(f"{error}\n{NOT_DETERMINISTIC}") from None
+        raise
+
+
+def _compare(world: Checked, wanted: JobTestDriver) -> None:
+    job, counts = world.run.job, wanted.counts
+    for name in _compared(job):
+        got = Counter(map(_text, outputs(world, name)))
+        right = Counter(_text(value) for _, _, value in wanted.raw_outputs(name))
+        demand_equal(f"results on {job.outputs[name].topic!r}, and of one plain pass", got, right)
+    for name in (LATE, DEAD):
+        letters = [(letter["partition"], letter["offset"]) for letter in wanted.outputs(name)]
+        demand_equal(f"{name} records", Counter(diverted(world, name)), Counter(letters))
+    check_counts(world, counts.accepted, counts.late, counts.dead, counts.late_inserts, counts.filtered)
+
+
+def _compared(job: Job) -> list[str]:
+    """The outputs of the job itself; what it emits as not deterministic is not compared."""
+    return [name for name in job.outputs if name not in (LATE, DEAD, UNSTABLE)]
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "backslashreplace")

@@ -1,0 +1,95 @@
+"""The fixture ``holon_sim`` of pytest, a user's job in simulated fleets; pytest loads this file wherever Holon is.
+
+One rule for this file: at its top it imports nothing but pytest, so that suites of others pay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from holon.dataflow.flow import Flow
+    from holon.job import Job
+
+FIRST_SEED = 1 << 40
+
+
+class HolonSim(Protocol):
+    """The type of the fixture ``holon_sim``."""
+
+    def __call__(
+        self,
+        job: Job[Any] | Flow,
+        data: str | Path | Sequence[Any],
+        *,
+        seeds: int = 200,
+        base_seed: int = FIRST_SEED,
+        seed: int | None = None,
+        nodes: int = 6,
+        partitions: int | None = None,
+        replicas: int | None = None,
+    ) -> dict[str, int]:
+        """Fail the test where a fleet with faults gives other results than one plain pass over the records.
+
+        Args:
+            data: a file with a record a line, or the records: bytes as they are, anything else as JSON.
+            seeds: how many runs, from ``base_seed`` on. They are the same each time, until another one is given.
+            seed: run this one alone, as the message of a failure says.
+            nodes: at most so many in a fleet. ``partitions``, ``replicas``: None is drawn.
+
+        Returns how often each thing happened in all runs, faults among them.
+        """
+        ...
+
+
+@pytest.fixture(scope="session")
+def holon_sim() -> HolonSim:
+    """Run a job or flow in simulated fleets: crashes, netsplits, slow stores. See ``HolonSim``."""
+    return _simulate
+
+
+def _simulate(
+    job: Job[Any] | Flow,
+    data: str | Path | Sequence[Any],
+    *,
+    seeds: int = 200,
+    base_seed: int = FIRST_SEED,
+    seed: int | None = None,
+    nodes: int = 6,
+    partitions: int | None = None,
+    replicas: int | None = None,
+) -> dict[str, int]:
+    __tracebackhide__ = True
+    from holon.job import Job
+    from nodes.errors import RunFailed
+    from nodes.sim.many import brief
+    from nodes.sim.user_jobs.plain_pass import data_facts
+    from nodes.sim.user_jobs.simulated import Drawn, UserJob, as_lines
+
+    declared = job if isinstance(job, Job) else job.job
+    try:
+        lines = as_lines(data)
+        facts = data_facts(declared, lines)
+    except RunFailed as error:
+        pytest.fail(str(error), pytrace=False)
+    given = {"nodes": None if nodes == 6 else nodes, "partitions": partitions, "replicas": replicas}
+    more = "".join(f", {name}={value}" for name, value in given.items() if value is not None)
+    runs = UserJob(
+        declared,
+        lines,
+        Drawn(nodes, partitions, replicas),
+        facts,
+        lambda failed: f"holon_sim(..., seed={failed}{more})",
+    )
+    happened: dict[str, int] = {}
+    for number in range(base_seed, base_seed + seeds) if seed is None else [seed]:
+        verdict = runs.simulate(number)
+        if not verdict.ok:
+            pytest.fail(f"job {declared.name!r}: {brief(verdict)}", pytrace=False)
+        for name, count in verdict.counts.items():
+            happened[name] = happened.get(name, 0) + count
+    return happened
