@@ -6,6 +6,7 @@ from deploy.mutants.model import Mutant
 
 ARITHMETIC = ("tests/unit/holon/dataflow/test_arithmetic.py",)
 FLOW = ("tests/unit/holon/dataflow/test_flow.py",)
+VERBS = ("tests/unit/holon/dataflow/test_verbs.py",)
 USER_JOBS = ("tests/sim/user_jobs/test_simulated.py",)
 
 FLOWS = (
@@ -46,10 +47,45 @@ FLOWS = (
     ),
     Mutant(
         "ties at the end of a top are cut off",
-        "holon/dataflow/steps.py",
+        "holon/dataflow/aggregations.py",
         'if self.ties == "all" and len(order) > self.n:',
         'if self.ties == "all" and len(order) > self.n + 1:',
         tests=FLOW,
+    ),
+    Mutant(
+        "a union takes the rows of its first stream alone",
+        "holon/dataflow/steps.py",
+        "for other in self.others:\n            other.consumers",
+        "for other in ():\n            other.consumers",
+        tests=VERBS,
+    ),
+    Mutant(
+        "rows that filter_map keeps get the values of other rows",
+        "holon/dataflow/steps.py",
+        "ends = [(np.searchsorted(kept, index), leaf, taken)",
+        "ends = [(np.arange(len(index)), leaf, taken)",
+        tests=VERBS,
+    ),
+    Mutant(
+        "the rows of one Struct are those of all",
+        "holon/dataflow/row_types.py",
+        "if type(row) is self.kind]",
+        "if isinstance(row, msgspec.Struct)]",
+        tests=VERBS,
+    ),
+    Mutant(
+        "windows of each partition are those of all",
+        "holon/dataflow/compiling.py",
+        "    if step.alone:\n        return WLocal(",
+        "    if step.number < 0:\n        return WLocal(",
+        tests=VERBS,
+    ),
+    Mutant(
+        "top takes the rows of one part of a window",
+        "holon/dataflow/aggregations.py",
+        "if self.is_parted:",
+        "if self.is_parted and self.n < 0:",
+        tests=VERBS,
     ),
     Mutant(
         "results of a user's simulated job are not compared",

@@ -3,7 +3,26 @@
 from holon.dataflow.errors import FlowError
 from holon.dataflow.flow import Flow
 from holon.dataflow.groups import Group
-from holon.dataflow.streams import KeyedStream, Stream, WindowedStream
+from holon.dataflow.streams import (
+    KeyedStream,
+    PartitionKeyedStream,
+    PartitionStream,
+    PartitionWindowedStream,
+    Stream,
+    WindowedStream,
+)
 from wcrdt.windows.assigners import Sliding, Tumbling
 
-__all__ = ["Flow", "FlowError", "Group", "KeyedStream", "Sliding", "Stream", "Tumbling", "WindowedStream"]
+__all__ = [
+    "Flow",
+    "FlowError",
+    "Group",
+    "KeyedStream",
+    "PartitionKeyedStream",
+    "PartitionStream",
+    "PartitionWindowedStream",
+    "Sliding",
+    "Stream",
+    "Tumbling",
+    "WindowedStream",
+]

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.expressions import Decision
 from holon.dataflow.rows import Rows
-from holon.dataflow.steps import OBJECTS, Aggregation, Entry, Sink, Step, column, followed
+from holon.dataflow.steps import OBJECTS, Entry, Sink, Step, column, followed
 from holon.formats.batch import Batch, Column
 from holon.program.context import Context
 from holon.program.function import on_window
-from holon.program.states import WCRDT
+from holon.program.states import WCRDT, Windowed, WLocal
 from wcrdt.windows.assigners import Window
 
 
@@ -53,11 +54,14 @@ class Compiled:
     def _handler(self, step: Aggregation) -> Callable[[Window, Context], Any]:
         state = self._declared[step.number]
         handler = _Handler(step, state, self.outputs, self._declared)
-        return on_window(state, scope="global")(_named(f"complete_{step.state}", handler))
+        named = _named(f"complete_{step.state}", handler)
+        return on_window(state)(named) if step.alone else on_window(state, scope="global")(named)
 
 
-def _declared(step: Aggregation) -> WCRDT[Any, Any]:
+def _declared(step: Aggregation) -> Windowed[Any, Any]:
     assert step.windows is not None
+    if step.alone:
+        return WLocal(step.bottom(), step.windows, name=step.state)
     return WCRDT(step.bottom(), step.windows, stage=step.stage, name=step.state)
 
 
@@ -69,7 +73,7 @@ def _named(name: str, function: Any) -> Any:
 def _process_batch(
     entry: Entry,
     outputs: Mapping[int, str],
-    states: Mapping[int, WCRDT[Any, Any]],
+    states: Mapping[int, Windowed[Any, Any]],
     batch: Batch[Any],
     ctx: Context,
 ) -> None:
@@ -84,7 +88,7 @@ def _process_batch(
 class _OfRecords:
     """Rows of records leave by columns."""
 
-    def __init__(self, ctx: Context, outputs: Mapping[int, str], states: Mapping[int, WCRDT[Any, Any]]) -> None:
+    def __init__(self, ctx: Context, outputs: Mapping[int, str], states: Mapping[int, Windowed[Any, Any]]) -> None:
         self._ctx = ctx
         self._outputs = outputs
         self._states = states
@@ -116,9 +120,9 @@ class _Handler:
     def __init__(
         self,
         step: Aggregation,
-        state: WCRDT[Any, Any],
+        state: Windowed[Any, Any],
         outputs: Mapping[int, str],
-        states: Mapping[int, WCRDT[Any, Any]],
+        states: Mapping[int, Windowed[Any, Any]],
     ) -> None:
         self.step = step
         self.state = state

@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
 from holon.dataflow.compiling import Compiled, FieldFunction
 from holon.dataflow.errors import FlowError, caller
 from holon.dataflow.expressions import Field, Leaf
-from holon.dataflow.steps import OBJECTS, Entry, Sink, Step, followed, type_at
+from holon.dataflow.steps import OBJECTS, Entry, Sink, Step, United, followed, type_at
 from holon.dataflow.streams import Stream
 from holon.formats.formats import Format, Json
 from holon.formats.json_columns import JsonColumns
@@ -27,13 +27,17 @@ S = TypeVar("S", bound=Step)
 
 
 class ExplainedStep(NamedTuple):
-    """A step: the one that it follows (None: it is the source), and whether it works on columns, or why not."""
+    """A step: the one that it follows (None: it is the source), and whether it works on columns, or why not.
+
+    ``also_after``: the others that a union follows.
+    """
 
     step: int
     verb: str
     line: str
     after: int | None
     how: str
+    also_after: tuple[int, ...] = ()
 
 
 class Flow:
@@ -44,16 +48,23 @@ class Flow:
         lateness: how long after its end, in event time, a window still takes rows.
         on_error: what an input record does that makes a function raise: stop the job, or go to the dead-letter output.
             Functions behind windows stop the job.
+        columnar: a step that cannot work on columns is an error.
 
     Raises ``FlowError`` where a step contradicts those before it, with the line where it was written.
     """
 
     def __init__(
-        self, name: str, *, lateness: int | str = 0, on_error: Literal["fail", "dead-letter"] = "fail"
+        self,
+        name: str,
+        *,
+        lateness: int | str = 0,
+        on_error: Literal["fail", "dead-letter"] = "fail",
+        columnar: bool = False,
     ) -> None:
         self.name = name
         self._lateness_ms = duration_ms(lateness)
         self._on_error: Literal["fail", "dead-letter"] = on_error
+        self._columnar = columnar
         self._steps: list[Step] = []
         self._source: Source[Any] | None = None
         self._entry: Entry | None = None
@@ -84,7 +95,7 @@ class Flow:
             raise FlowError(
                 f"{caller()}: the flow {self.name!r} has a source, {self._source.topic!r}; it has one for now"
             )
-        struct = _columnar_struct(format)
+        struct, kinds = _columnar_struct(format), _kinds(format)
         read: Format[Any] = JsonColumns(struct) if struct is not OBJECTS and isinstance(format, Json) else format
         place = caller()
         try:
@@ -101,7 +112,7 @@ class Flow:
             max_future_skew_ms=max_future_skew_ms,
             idle_timeout_ms=None if idle is None else duration_ms(idle),
         )
-        self._entry = self.added(Entry(self.next_number(), place, None, struct=struct))
+        self._entry = self.added(Entry(self.next_number(), place, None, struct=struct, kinds=kinds))
         return Stream(self, self._entry)
 
     @cached_property
@@ -140,7 +151,12 @@ class Flow:
         """The steps in the order in which they were written."""
         return [
             ExplainedStep(
-                step.number, step.verb, str(step.place), None if step.above is None else step.above.number, step.how()
+                step.number,
+                step.verb,
+                str(step.place),
+                None if step.above is None else step.above.number,
+                step.how(),
+                tuple(other.number for other in step.others) if isinstance(step, United) else (),
             )
             for step in self._steps
         ]
@@ -154,6 +170,7 @@ class Flow:
         """The step, which is part of the flow now."""
         if "job" in self.__dict__:
             raise FlowError(f"{step.place}: the flow {self.name!r} is compiled already, so no step can be added")
+        step.columnar |= self._columnar
         step.check()
         if isinstance(step, Sink) and any(isinstance(one, Sink) and one.topic == step.topic for one in self._steps):
             raise step.error(f"the topic {step.topic!r} has a sink already: bring the streams together before it")
@@ -168,6 +185,13 @@ def _columnar_struct(format: Any) -> Any:
     found = format.type
     is_struct = isinstance(found, type) and issubclass(found, msgspec.Struct)
     return found if is_struct and not hasattr(found, "__post_init__") else OBJECTS
+
+
+def _kinds(format: Any) -> tuple[type, ...]:
+    """The Struct of a JSON format, or those of which each record is one."""
+    given = format.type if isinstance(format, Json | JsonColumns) else None
+    found = get_args(given) or (given,)
+    return found if all(isinstance(kind, type) and issubclass(kind, msgspec.Struct) for kind in found) else ()
 
 
 def _timestamp(function: Any, struct: Any, unit: TimeUnit | None) -> tuple[Any, TimeUnit | None]:

@@ -14,16 +14,24 @@ from numpy.typing import NDArray
 from holon.dataflow.arithmetic import as_list, truth
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.errors import FlowError, Place
-from holon.dataflow.expressions import Decision, Field, Leaf, column_of, decided, joined, leaf_column
-from holon.dataflow.groups import Aggregate, ColumnGroup, Identity, ReadGroup, plain_value
+from holon.dataflow.expressions import (
+    Constant,
+    Decision,
+    Fields,
+    Indices,
+    Leaf,
+    column_of,
+    decided,
+    joined,
+    leaf_column,
+)
 from holon.dataflow.rows import VALUE, Rows
-from holon.dataflow.tracing import trace, trace_with
+from holon.dataflow.tracing import trace
 from holon.formats.batch import Column
-from wcrdt import ColumnsOf, GCounter, Lattice, RecordOf
-from wcrdt.windows.assigners import Assigner, Window
 
 RowKind = Literal["filter", "reject", "map", "filter_map", "flat_map"]
 
+ROW_BY_ROW = "row by row: "
 OBJECTS = object()
 """The type of rows that come from a function that was not followed."""
 
@@ -31,18 +39,22 @@ OBJECTS = object()
 class Target(Protocol):
     """Where rows leave a track: to an output, or into a window."""
 
-    def emit(self, step: Sink, rows: Rows) -> None: ...
-    def insert(self, step: Aggregation, rows: Rows) -> None: ...
+    def emit(self, step: Any, rows: Rows) -> None: ...
+    def insert(self, step: Any, rows: Rows) -> None: ...
 
 
 @dataclass(eq=False)
 class Step:
-    """``number`` counts the steps of a flow; ``above`` is the step that rows come from (None: the input)."""
+    """``number`` counts the steps of a flow; ``above`` is the step that rows come from (None: the input).
+
+    ``columnar``: the step must work on columns.
+    """
 
     number: int
     place: Place
     above: Step | None
     consumers: list[Step] = field(default_factory=list)
+    columnar: bool = False
 
     verb = "step"
 
@@ -59,6 +71,11 @@ class Step:
     def stage(self) -> int:
         """How many windows are above."""
         return 0 if self.above is None else self.above.stage
+
+    @property
+    def is_parted(self) -> bool:
+        """Whether the rows of a window come in several parts, since streams were united."""
+        return self.above is not None and self.above.is_parted
 
     def take(self, rows: Rows, target: Target) -> None:
         """Go on with rows of the step above."""
@@ -79,16 +96,25 @@ class Step:
     def check(self) -> None:
         """Raise ``FlowError`` if it cannot work on the rows above, as far as their type is known."""
         try:
-            self.how()
+            how = self.how()
         except FlowError as error:
             raise self.error(str(error)) from error
+        if self.columnar and how.startswith(ROW_BY_ROW):
+            raise self.error(
+                f"columnar=True, but it goes {how}; write it with fields, operators and constants, or leave "
+                f"columnar=True out"
+            )
 
 
 @dataclass(eq=False)
 class Entry(Step):
-    """Where rows come from: the input, or the complete windows of an aggregation."""
+    """Where rows come from: the input, or the complete windows of an aggregation.
+
+    ``kinds``: the Structs that rows are, where they are one of several.
+    """
 
     struct: Any = OBJECTS
+    kinds: tuple[type, ...] = ()
 
     verb = "source"
 
@@ -124,8 +150,8 @@ class RowStep(Step):
 
     @cached_property
     def _followed(self) -> Followed:
-        if self.kind in ("filter_map", "flat_map"):
-            return None, f"{self.kind} is called for each row"
+        if self.kind == "flat_map":
+            return None, "flat_map is called for each row"
         assert self.above is not None
         return followed(self.function, self.above.row_type)
 
@@ -134,23 +160,25 @@ class RowStep(Step):
         return self._followed[0]
 
     def how(self) -> str:
-        return "columns" if self.decision is not None else f"row by row: {self._followed[1]}"
+        return "columns" if self.decision is not None else f"{ROW_BY_ROW}{self._followed[1]}"
 
     @cached_property
     def row_type(self) -> Any:  # type: ignore[override]
         assert self.above is not None
         if self.kind in ("filter", "reject"):
             return self.above.row_type
-        return OBJECTS if self.decision is None else struct_of(self.decision)
+        return OBJECTS if self.decision is None else struct_of(self.decision, without_none=self.kind == "filter_map")
 
     def take(self, rows: Rows, target: Target) -> None:
         if self.kind in ("filter", "reject"):
             mask = self.mask(rows)
             rows = rows if mask.all() else rows.take(np.flatnonzero(mask))
-        elif self.decision is not None:
+        elif self.decision is None:
+            rows = self._called(rows)
+        elif self.kind == "map":
             rows = mapped(self.decision, self.row_type, rows)
         else:
-            rows = self._called(rows)
+            rows = filter_mapped(self.decision, self.row_type, rows)
         self.pass_on(rows, target)
 
     def mask(self, rows: Rows) -> NDArray[np.bool_]:
@@ -184,10 +212,10 @@ def type_at(struct: Any, path: Sequence[str]) -> Any:
     return struct
 
 
-def struct_of(decision: Decision) -> Any:
+def struct_of(decision: Decision, *, without_none: bool = False) -> Any:
     """The Struct that all ways give; None if they give other values; objects if some do."""
-    first, *others = [leaf.struct for leaf in _leaves(decision)]
-    return first if all(other is first for other in others) else OBJECTS
+    found = [leaf.struct for leaf in _leaves(decision) if not (without_none and _is_none(leaf))]
+    return found[0] if found and all(other is found[0] for other in found) else OBJECTS
 
 
 def _leaves(decision: Decision) -> list[Leaf]:
@@ -196,13 +224,43 @@ def _leaves(decision: Decision) -> list[Leaf]:
     return _leaves(decision.then) + _leaves(decision.otherwise)
 
 
+def _is_none(leaf: Leaf) -> bool:
+    return isinstance(leaf.result, Constant) and leaf.result.value is None
+
+
+Ends = list[tuple[Indices, Leaf, Fields]]
+"""The rows of each leaf: their places, and themselves."""
+
+
 def mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
     """The results of a function, as the columns of a Struct or of values, or as objects."""
-    if row_type is OBJECTS:
-        return rows.replaced(objects=as_list(column_of(decision, rows)))
-    if row_type is None:
-        return rows.replaced(columns={VALUE: column_of(decision, rows)})
-    ends = decided(decision, rows)
+    return _made(decided(decision, rows), row_type, rows)
+
+
+def filter_mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
+    """As ``mapped``, without the rows of which the result is None."""
+    ends = [(index, leaf, taken) for index, leaf, taken in decided(decision, rows) if not _is_none(leaf)]
+    if not ends:
+        return rows.take(np.empty(0, np.intp))
+    kept = np.sort(np.concatenate([index for index, _, _ in ends]))
+    if len(kept) < len(rows):
+        rows = rows.take(kept)
+        ends = [(np.searchsorted(kept, index), leaf, taken) for index, leaf, taken in ends]
+    made = _made(ends, row_type, rows)
+    if row_type is not OBJECTS and row_type is not None:
+        return made
+    values = made.field(())
+    if isinstance(values, np.ndarray):
+        return made
+    there = [place for place, value in enumerate(as_list(values)) if value is not None]
+    return made if len(there) == len(made) else made.take(np.array(there, np.intp))
+
+
+def _made(ends: Ends, row_type: Any, rows: Rows) -> Rows:
+    if row_type is OBJECTS or row_type is None:
+        parts = [(index, leaf_column(leaf, taken)) for index, leaf, taken in ends]
+        column = parts[0][1] if len(parts) == 1 else joined(parts, len(rows))
+        return rows.replaced(objects=as_list(column)) if row_type is OBJECTS else rows.replaced(columns={VALUE: column})
     made = [
         (index, {name: leaf_column(one, taken) for name, one in leaf.result.items()})  # type: ignore[union-attr]
         for index, leaf, taken in ends
@@ -213,142 +271,38 @@ def mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
 
 
 @dataclass(eq=False)
-class Aggregation(Step):
-    """Windows by key: rows are inserted, and ``result`` makes a row of each key's values when a window is complete.
+class United(Step):
+    """The rows of several streams, as they come; ``others``: the streams beside the one above."""
 
-    ``key`` None: one group for all rows. ``out`` is where its rows come from.
-    """
+    others: tuple[Step, ...] = ()
 
-    key: Callable[[Any], Any] | None = None
-    windows: Assigner | None = None
-    aggregates: dict[Identity, Aggregate] = field(default_factory=dict)
-    result: Callable[[Any], Any] | None = None
-    out: Entry | None = None
+    verb = "union"
 
-    verb = "agg"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for other in self.others:
+            other.consumers.append(self)
 
     @property
-    def state(self) -> str:
-        """The name of its state."""
-        return f"agg{self.number}"
-
-    @cached_property
-    def names(self) -> dict[Identity, str]:
-        return {asked: f"{number}" for number, asked in enumerate(self.aggregates)}
-
-    def bottom(self) -> Lattice[Any, Any]:
-        """The lattice that a window holds."""
-        parts = {self.names[asked]: one.lattice for asked, one in self.aggregates.items()}
-        record = RecordOf(parts or {"": GCounter()})
-        return record if self.key is None else ColumnsOf(record)
-
-    @cached_property
-    def _followed(self) -> dict[str, Followed]:
+    def row_type(self) -> Any:
         assert self.above is not None
-        functions = {self.names[asked]: one.of for asked, one in self.aggregates.items()} | {"key": self.key}
-        row_type = self.above.row_type
-        return {name: followed(each, row_type) for name, each in functions.items() if each is not None}
+        found = self.above.row_type
+        return found if all(other.row_type is found for other in self.others) else OBJECTS
 
-    @cached_property
-    def followed_result(self) -> Followed:
-        """The expressions of its result, over columns of keys and values."""
-        assert self.result is not None
-        try:
-            return trace_with(self.result, lambda path: ColumnGroup(path, self.names)), ""
-        except Untraceable as error:
-            return None, f"of its result: {error}"
-
-    def how(self) -> str:
-        reasons = [reason for decision, reason in (*self._followed.values(), self.followed_result) if decision is None]
-        return f"row by row: {reasons[0]}" if reasons else "columns"
+    @property
+    def is_parted(self) -> bool:
+        return True
 
     def check(self) -> None:
-        super().check()
-        decision = self._followed["key"][0] if self.key is not None else None
-        if not isinstance(decision, Leaf) or not isinstance(decision.result, Field) or self.above is None:
-            return
-        kind = type_at(self.above.row_type, decision.result.path)
-        if kind in (float, bool, list, dict, set):
+        stages = {self.stage, *(other.stage for other in self.others)}
+        if len(stages) > 1:
             raise self.error(
-                f"a key is an int, a text, bytes or a tuple of these, and {decision.result} is {kind.__name__}"
+                f"streams behind {' and '.join(map(str, sorted(stages)))} windows cannot be united: a window takes "
+                f"rows of records, or of windows; unite them before it, or give each a sink"
             )
 
-    def elements(self, rows: Rows) -> Any:
-        """The columns that are inserted: of keys, and of each aggregate's elements."""
-        ones = np.ones(len(rows), np.int64)
-        found = [ones if one.of is None else self._column(self.names[i], one.of, rows) for i, one in self._asked()]
-        parts = tuple(found) if found else (ones,)
-        return parts if self.key is None else (self._column("key", self.key, rows), parts)
-
-    def _asked(self) -> list[tuple[Identity, Aggregate]]:
-        return list(self.aggregates.items())
-
-    def _column(self, name: str, function: Callable[[Any], Any], rows: Rows) -> Column:
-        return column(self._followed[name][0], function, rows)
-
     def take(self, rows: Rows, target: Target) -> None:
-        target.insert(self, rows)
-
-    def results(self, value: Any, window: Window, ts_ms: int) -> Rows:
-        """The rows of a complete window, in the order of keys, with this event time: the last one in the window."""
-        keys, values = value.columns() if self.key is not None else ([None], {name: [v] for name, v in value.items()})
-        count = len(as_list(keys))
-        if not count:
-            return Rows(np.empty(0, np.int64), np.arange(0), objects=[])
-        columns = {name: each if isinstance(each, np.ndarray) else list(map(plain_value, as_list(each)))
-                   for name, each in values.items()}  # fmt: skip
-        groups = Rows(np.full(count, ts_ms), np.arange(count), columns={
-            "key": keys, "window.start_ms": np.full(count, window.start_ms),
-            "window.end_ms": np.full(count, window.end_ms), **columns,
-        })  # fmt: skip
-        decision, _ = self.followed_result
-        if decision is not None:
-            return mapped(decision, struct_of(decision), groups)
-        assert self.result is not None
-        rows = zip(as_list(keys), zip(*map(as_list, columns.values()), strict=True), strict=True)
-        made = [ReadGroup(key, window, dict(zip(columns, row, strict=True)), self.names) for key, row in rows]
-        return groups.replaced(objects=list(map(self.result, made)))
-
-
-@dataclass(eq=False)
-class Results(Entry):
-    """The rows of complete windows."""
-
-    of: Aggregation | None = None
-
-    verb = "windows"
-
-    @cached_property
-    def row_type(self) -> Any:  # type: ignore[override]
-        assert self.of is not None
-        decision, _ = self.of.followed_result
-        return OBJECTS if decision is None else struct_of(decision)
-
-    @property
-    def stage(self) -> int:
-        assert self.of is not None
-        return self.of.stage + 1
-
-
-@dataclass(eq=False)
-class Top(Step):
-    """The ``n`` rows of a window that are largest by a function; of equal ones all, or those of the first keys."""
-
-    n: int = 1
-    by: Callable[[Any], Any] = bool
-    ties: Literal["all", "first"] = "first"
-
-    verb = "top"
-
-    def take(self, rows: Rows, target: Target) -> None:
-        values = list(map(self.by, rows.objects()))
-        order = sorted(range(len(values)), key=values.__getitem__, reverse=True)
-        # Sorting backwards keeps equal rows in their order.
-        kept = order[: self.n]
-        if self.ties == "all" and len(order) > self.n:
-            last = values[order[self.n - 1]]
-            kept += [place for place in order[self.n :] if values[place] == last]
-        self.pass_on(rows.take(np.array(kept, np.intp)), target)
+        self.pass_on(rows, target)
 
 
 @dataclass(eq=False)

@@ -3,52 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, TypeVar, overload
 
-from holon.dataflow.errors import FlowError, caller
-from holon.dataflow.groups import Group, aggregates_of
-from holon.dataflow.steps import Aggregation, Results, RowKind, RowStep, Sink, Step, Top
+from holon.dataflow.adding import FlowSteps, RowVerbs, Windowing
+from holon.dataflow.groups import Group
+from holon.dataflow.steps import Step
+from holon.formats.batch import Columns
+from wcrdt import Lattice
 from wcrdt.windows.assigners import Assigner
 
 T = TypeVar("T")
 U = TypeVar("U")
 K = TypeVar("K")
-S = TypeVar("S", bound=Step)
+E = TypeVar("E")
+V = TypeVar("V")
 
 
-class FlowSteps(Protocol):
-    """The steps of a flow, which grow with each verb."""
+class Stream(RowVerbs, Generic[T]):
+    """Rows of type ``T``. Functions see one row, are pure, and are called in any grouping of rows.
 
-    def next_number(self) -> int: ...
-    def added(self, step: S) -> S: ...
+    ``columnar=True`` makes a step that cannot work on columns an error.
+    """
 
-
-class Stream(Generic[T]):
-    """Rows of type ``T``. Functions see one row, are pure, and are called in any grouping of rows."""
-
-    def __init__(self, flow: FlowSteps, step: Step) -> None:
-        self._flow = flow
-        self._step = step
-
-    def filter(self, function: Callable[[T], bool]) -> Stream[T]:
+    def filter(self, function: Callable[[T], bool], *, columnar: bool = False) -> Stream[T]:
         """The rows for which the function is true."""
-        return self._row_step("filter", function)
+        return Stream(self._flow, self._row_step("filter", function, columnar))
 
-    def map(self, function: Callable[[T], U]) -> Stream[U]:
+    def map(self, function: Callable[[T], U], *, columnar: bool = False) -> Stream[U]:
         """The function's result for each row."""
-        return self._row_step("map", function)
+        return Stream(self._flow, self._row_step("map", function, columnar))
 
-    def filter_map(self, function: Callable[[T], U | None]) -> Stream[U]:
+    def filter_map(self, function: Callable[[T], U | None], *, columnar: bool = False) -> Stream[U]:
         """The function's result for each row of which it is not None."""
-        return self._row_step("filter_map", function)
+        return Stream(self._flow, self._row_step("filter_map", function, columnar))
 
     def flat_map(self, function: Callable[[T], Iterable[U]]) -> Stream[U]:
         """All that the function makes of each row."""
-        return self._row_step("flat_map", function)
+        return Stream(self._flow, self._row_step("flat_map", function, False))
 
-    def split(self, function: Callable[[T], bool]) -> tuple[Stream[T], Stream[T]]:
+    def split(self, function: Callable[[T], bool], *, columnar: bool = False) -> tuple[Stream[T], Stream[T]]:
         """The rows for which the function is true, and the others."""
-        return self.filter(function), self._row_step("reject", function)
+        steps = self._row_step("filter", function, columnar), self._row_step("reject", function, columnar)
+        return Stream(self._flow, steps[0]), Stream(self._flow, steps[1])
+
+    def of(self, kind: type[U]) -> Stream[U]:
+        """The rows of one Struct, where rows are one of several: ``Json(Bid | Auction)``."""
+        return Stream(self._flow, self._of(kind))
+
+    def union(self, *others: Stream[T]) -> Stream[T]:
+        """The rows of all these streams of one flow; all before a window, or behind equally many."""
+        return Stream(self._flow, self._union(others))
+
+    def map_columns(self, function: Callable[[Columns], Columns], row: type[U]) -> Stream[U]:
+        """A function of the columns of some rows, which gives the fields of the Struct ``row`` as columns, row for row.
+
+        Columns are called as fields, those of inner Structs by their path: ``"place.city"``. Each row's result depends
+        on that row alone, for rows come in any grouping.
+        """
+        return Stream(self._flow, self._map_columns(function, row))
 
     def key_by(self, function: Callable[[T], K]) -> KeyedStream[K, T]:
         """Group rows by an int, a text, bytes or a tuple of these."""
@@ -58,26 +70,22 @@ class Stream(Generic[T]):
         """Windows over all rows."""
         return WindowedStream(self._flow, self._step, None, windows)
 
-    def top(self, n: int, *, by: Callable[[T], Any], ties: Literal["all", "first"] = "first") -> Stream[T]:
+    def per_partition(self) -> PartitionStream[T]:
+        """The same rows, where windows are those of each partition by itself."""
+        return PartitionStream(self._flow, self._step)
+
+    def top(
+        self, n: int, *, by: Callable[[T], Any], ties: Literal["all", "first"] = "first", columnar: bool = False
+    ) -> Stream[T]:
         """Of each window the ``n`` rows that are largest by a function, the largest first.
 
         Of equal rows those with the first keys, or with ``ties="all"`` all that equal the last one taken.
         """
-        if self._step.stage == 0:
-            raise FlowError(f"{caller()}: top() is per window, and no window is before it")
-        if n < 1:
-            raise FlowError(f"{caller()}: top() needs n of 1 or more, got {n}")
-        return Stream(
-            self._flow, self._flow.added(Top(self._flow.next_number(), caller(), self._step, n=n, by=by, ties=ties))
-        )
+        return Stream(self._flow, self._top(n, by, ties, columnar))
 
     def sink(self, topic: str, *, key: Callable[[T], str | bytes | int | None] | None = None) -> None:
         """Write the rows to a topic as JSON; by ``key``, as Kafka's default partitioner routes it."""
-        self._flow.added(Sink(self._flow.next_number(), caller(), self._step, topic=topic, key=key))
-
-    def _row_step(self, kind: RowKind, function: Callable[[Any], Any]) -> Stream[Any]:
-        step = RowStep(self._flow.next_number(), caller(), self._step, kind=kind, function=function)
-        return Stream(self._flow, self._flow.added(step))
+        self._sink(topic, key)
 
 
 class KeyedStream(Generic[K, T]):
@@ -93,35 +101,145 @@ class KeyedStream(Generic[K, T]):
         return WindowedStream(self._flow, self._step, self._key, windows)
 
 
-class WindowedStream(Generic[K, T]):
-    """Groups of rows, by window and key."""
+class WindowedStream(Windowing, Generic[K, T]):
+    """Groups of rows, by window and key, over all partitions."""
 
-    def __init__(self, flow: FlowSteps, step: Step, key: Callable[[T], K] | None, windows: Assigner) -> None:
-        self._flow = flow
-        self._step = step
-        self._key = key
-        self._windows = windows
+    _key: Callable[[T], K] | None
 
-    def agg(self, function: Callable[[Group[K, T]], U]) -> Stream[U]:
+    def agg(self, function: Callable[[Group[K, T]], U], *, columnar: bool = False) -> Stream[U]:
         """One row for each group, when its window is complete.
 
         The function says which aggregates it needs by calling the group's methods; it is followed at once, and called
         with the values later.
         """
-        place = caller()
-        try:
-            aggregates = aggregates_of(function)
-        except FlowError as error:
-            raise FlowError(f"{place}: {error}") from error
-        step = Aggregation(
-            self._flow.next_number(),
-            place,
-            self._step,
-            key=self._key,
-            windows=self._windows,
-            aggregates=aggregates,
-            result=function,
-        )
-        step.out = Results(step.number, place, None, of=step)
-        self._flow.added(step)
-        return Stream(self._flow, step.out)
+        return Stream(self._flow, self._agg(function, columnar))
+
+    @overload
+    def fold(self: WindowedStream[None, T], lattice: Lattice[E, V], of: Callable[[T], E]) -> Stream[V]: ...
+    @overload
+    def fold(self, lattice: Lattice[E, V], of: Callable[[T], E]) -> Stream[tuple[K, V]]: ...
+    def fold(self, lattice: Lattice[Any, Any], of: Callable[[T], Any]) -> Stream[Any]:
+        """The value of any lattice, given as its bottom, with what ``of`` gives of each row inserted; with its key."""
+        return Stream(self._flow, self._fold(lattice, of))
+
+    @overload
+    def distinct(self: WindowedStream[None, T], of: Callable[[T], U]) -> Stream[U]: ...
+    @overload
+    def distinct(self, of: Callable[[T], U]) -> Stream[tuple[K, U]]: ...
+    def distinct(self, of: Callable[[T], Any]) -> Stream[Any]:
+        """The values that ``of`` gives of the rows of a window, each once, in order, with its key; of a key's types."""
+        return Stream(self._flow, self._distinct(of))
+
+
+class PartitionStream(RowVerbs, Generic[T]):
+    """As ``Stream``, but windows and ``top`` see the rows of one partition, for each partition by itself."""
+
+    def filter(self, function: Callable[[T], bool], *, columnar: bool = False) -> PartitionStream[T]:
+        """The rows for which the function is true."""
+        return PartitionStream(self._flow, self._row_step("filter", function, columnar))
+
+    def map(self, function: Callable[[T], U], *, columnar: bool = False) -> PartitionStream[U]:
+        """The function's result for each row."""
+        return PartitionStream(self._flow, self._row_step("map", function, columnar))
+
+    def filter_map(self, function: Callable[[T], U | None], *, columnar: bool = False) -> PartitionStream[U]:
+        """The function's result for each row of which it is not None."""
+        return PartitionStream(self._flow, self._row_step("filter_map", function, columnar))
+
+    def flat_map(self, function: Callable[[T], Iterable[U]]) -> PartitionStream[U]:
+        """All that the function makes of each row."""
+        return PartitionStream(self._flow, self._row_step("flat_map", function, False))
+
+    def split(
+        self, function: Callable[[T], bool], *, columnar: bool = False
+    ) -> tuple[PartitionStream[T], PartitionStream[T]]:
+        """The rows for which the function is true, and the others."""
+        steps = self._row_step("filter", function, columnar), self._row_step("reject", function, columnar)
+        return PartitionStream(self._flow, steps[0]), PartitionStream(self._flow, steps[1])
+
+    def of(self, kind: type[U]) -> PartitionStream[U]:
+        """The rows of one Struct, where rows are one of several: ``Json(Bid | Auction)``."""
+        return PartitionStream(self._flow, self._of(kind))
+
+    def union(self, *others: PartitionStream[T]) -> PartitionStream[T]:
+        """The rows of all these streams of one flow; all before a window, or behind equally many."""
+        return PartitionStream(self._flow, self._union(others))
+
+    def map_columns(self, function: Callable[[Columns], Columns], row: type[U]) -> PartitionStream[U]:
+        """A function of the columns of some rows, which gives the fields of the Struct ``row`` as columns, row for row.
+
+        Columns are called as fields, those of inner Structs by their path: ``"place.city"``. Each row's result depends
+        on that row alone, for rows come in any grouping.
+        """
+        return PartitionStream(self._flow, self._map_columns(function, row))
+
+    def key_by(self, function: Callable[[T], K]) -> PartitionKeyedStream[K, T]:
+        """Group rows by an int, a text, bytes or a tuple of these."""
+        return PartitionKeyedStream(self._flow, self._step, function)
+
+    def window(self, windows: Assigner) -> PartitionWindowedStream[None, T]:
+        """Windows over all rows."""
+        return PartitionWindowedStream(self._flow, self._step, None, windows)
+
+    def all_partitions(self) -> Stream[T]:
+        """The same rows, where windows are those of all partitions together."""
+        return Stream(self._flow, self._step)
+
+    def top(
+        self, n: int, *, by: Callable[[T], Any], ties: Literal["all", "first"] = "first", columnar: bool = False
+    ) -> PartitionStream[T]:
+        """Of each window the ``n`` rows that are largest by a function, the largest first.
+
+        Of equal rows those with the first keys, or with ``ties="all"`` all that equal the last one taken.
+        """
+        return PartitionStream(self._flow, self._top(n, by, ties, columnar))
+
+    def sink(self, topic: str, *, key: Callable[[T], str | bytes | int | None] | None = None) -> None:
+        """Write the rows to a topic as JSON; by ``key``, as Kafka's default partitioner routes it."""
+        self._sink(topic, key)
+
+
+class PartitionKeyedStream(Generic[K, T]):
+    """Rows by key; windows make groups of them."""
+
+    def __init__(self, flow: FlowSteps, step: Step, key: Callable[[T], K]) -> None:
+        self._flow = flow
+        self._step = step
+        self._key = key
+
+    def window(self, windows: Assigner) -> PartitionWindowedStream[K, T]:
+        """A group for each key and window."""
+        return PartitionWindowedStream(self._flow, self._step, self._key, windows)
+
+
+class PartitionWindowedStream(Windowing, Generic[K, T]):
+    """Groups of the rows of one partition, by window and key."""
+
+    _alone = True
+    _key: Callable[[T], K] | None
+
+    def agg(self, function: Callable[[Group[K, T]], U], *, columnar: bool = False) -> PartitionStream[U]:
+        """One row for each group, when its window is complete.
+
+        The function says which aggregates it needs by calling the group's methods; it is followed at once, and called
+        with the values later.
+        """
+        return PartitionStream(self._flow, self._agg(function, columnar))
+
+    @overload
+    def fold(
+        self: PartitionWindowedStream[None, T], lattice: Lattice[E, V], of: Callable[[T], E]
+    ) -> PartitionStream[V]: ...
+    @overload
+    def fold(self, lattice: Lattice[E, V], of: Callable[[T], E]) -> PartitionStream[tuple[K, V]]: ...
+    def fold(self, lattice: Lattice[Any, Any], of: Callable[[T], Any]) -> PartitionStream[Any]:
+        """The value of any lattice, given as its bottom, with what ``of`` gives of each row inserted; with its key."""
+        return PartitionStream(self._flow, self._fold(lattice, of))
+
+    @overload
+    def distinct(self: PartitionWindowedStream[None, T], of: Callable[[T], U]) -> PartitionStream[U]: ...
+    @overload
+    def distinct(self, of: Callable[[T], U]) -> PartitionStream[tuple[K, U]]: ...
+    def distinct(self, of: Callable[[T], Any]) -> PartitionStream[Any]:
+        """The values that ``of`` gives of the rows of a window, each once, in order, with its key; of a key's types."""
+        return PartitionStream(self._flow, self._distinct(of))

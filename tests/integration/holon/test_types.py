@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.integration.pyright_runs import ROOT, expected, found_in, run_pyright
 
 PROGRAM = """
 import msgspec
@@ -76,45 +71,82 @@ def columns(batch: Batch[Bid], ctx: Context) -> None:
 Job("typed", source, process_batch=columns)
 """
 
+FLOW_PROGRAM = """
+from collections.abc import Mapping
+from typing import Any
+import msgspec
+from holon import Json, Tumbling
+from holon.dataflow import Flow
+from wcrdt import GSet, Max
 
-def run_pyright(folder: Path, checked: str) -> dict[str, Any]:
-    settings = {"include": [checked], "extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
-    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    return json.loads(done.stdout)
+class Bid(msgspec.Struct, tag=True):
+    auction: int
+    price: int
+    note: str | None
+
+class Auction(msgspec.Struct, tag=True):
+    id: int
+
+flow = Flow("typed")
+bids = flow.source("bids", Json(Bid))
+reveal_type(bids)  # type: Stream[Bid]
+reveal_type(bids.filter(lambda b: b.price > 0))  # type: Stream[Bid]
+bids.filter(lambda b: b.prize > 0)  # error: reportAttributeAccessIssue
+reveal_type(bids.map(lambda b: (b.auction, b.note), columnar=True))  # type: Stream[tuple[int, str | None]]
+reveal_type(bids.filter_map(lambda b: b.note))  # type: Stream[str]
+reveal_type(bids.flat_map(lambda b: [b.price]))  # type: Stream[int]
+reveal_type(bids.split(lambda b: b.price > 0))  # type: tuple[Stream[Bid], Stream[Bid]]
+events = flow.source("events", Json[Bid | Auction](Bid | Auction))
+reveal_type(events)  # type: Stream[Bid | Auction]
+reveal_type(events.of(Auction))  # type: Stream[Auction]
+reveal_type(events.of(Bid).union(bids))  # type: Stream[Bid]
+bids.union(events.of(Auction))  # error: reportArgumentType
+
+def doubled(columns: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": columns["price"] * 2}
+
+reveal_type(bids.map_columns(doubled, Auction))  # type: Stream[Auction]
+second = bids.window(Tumbling("1s"))
+keyed = bids.key_by(lambda b: str(b.auction)).window(Tumbling("1s"))
+reveal_type(keyed)  # type: WindowedStream[str, Bid]
+reveal_type(keyed.agg(lambda g: (g.key, g.max(lambda b: b.price))))  # type: Stream[tuple[str, int]]
+keyed.agg(lambda g: g.max(lambda b: b.prize))  # error: reportAttributeAccessIssue
+reveal_type(second.fold(Max[int](), lambda b: b.price))  # type: Stream[int | None]
+reveal_type(keyed.fold(GSet[int](), lambda b: b.price))  # type: Stream[tuple[str, tuple[int, ...]]]
+second.fold(Max[int](), lambda b: "x")  # error: reportArgumentType
+reveal_type(second.distinct(lambda b: b.price))  # type: Stream[int]
+reveal_type(keyed.distinct(lambda b: b.price))  # type: Stream[tuple[str, int]]
+reveal_type(keyed.agg(lambda g: g.count()).top(3, by=lambda n: n))  # type: Stream[int]
+alone = bids.per_partition()
+reveal_type(alone)  # type: PartitionStream[Bid]
+bids.union(alone)  # error: reportArgumentType
+counts = alone.key_by(lambda b: b.auction).window(Tumbling("1s")).agg(lambda g: (g.key, g.count()))
+reveal_type(counts)  # type: PartitionStream[tuple[int, int]]
+reveal_type(counts.all_partitions())  # type: Stream[tuple[int, int]]
+reveal_type(counts.union(counts).map(lambda c: c[0]))  # type: PartitionStream[int]
+counts.sink("counts", key=lambda c: c[1])
+counts.sink("counts", key=lambda c: 0.5)  # error: reportArgumentType
+"""
+
+
+@pytest.fixture(scope="module", params=[PROGRAM, FLOW_PROGRAM], ids=["functions", "flows"])
+def program(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[str, str]]:
-    """Line -> (rule or "type", message) as pyright gives them."""
-    folder = tmp_path_factory.mktemp("types")
-    (folder / "program.py").write_text(PROGRAM)
-    report = run_pyright(folder, "program.py")
-    found = {}
-    for entry in report["generalDiagnostics"]:
-        kind = "type" if entry["severity"] == "information" else entry.get("rule", "syntax")
-        found[entry["range"]["start"]["line"]] = (kind, entry["message"])
-    return found
+def findings(program: str, tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[str, str]]:
+    return found_in(program, tmp_path_factory.mktemp("types"), mode="strict" if program is FLOW_PROGRAM else "standard")
 
 
-def test_every_mistake_is_found_and_nothing_else(findings: dict[int, tuple[str, str]]) -> None:
-    expected = {
-        number: match[1]
-        for number, line in enumerate(PROGRAM.splitlines())
-        if (match := re.search(r"# error: (\w+)", line))
-    }
-    assert {number: rule for number, (rule, _) in findings.items() if rule != "type"} == expected
+def test_every_mistake_is_found_and_nothing_else(program: str, findings: dict[int, tuple[str, str]]) -> None:
+    assert {number: rule for number, (rule, _) in findings.items() if rule != "type"} == expected(program, "error")
 
 
-def test_values_have_the_types_of_their_states(findings: dict[int, tuple[str, str]]) -> None:
-    expected = {
-        number: match[1]
-        for number, line in enumerate(PROGRAM.splitlines())
-        if (match := re.search(r"# type: (.+)", line))
-    }
+def test_values_have_the_types_of_their_states_and_rows(program: str, findings: dict[int, tuple[str, str]]) -> None:
+    wanted = expected(program, "type")
     shown = {number: message.split(' is "')[1][:-1] for number, (rule, message) in findings.items() if rule == "type"}
-    assert {number: shown.get(number) for number in expected} == expected
+    assert wanted and {number: shown.get(number) for number in wanted} == wanted
 
 
 def test_the_examples_have_no_type_errors(tmp_path: Path) -> None:

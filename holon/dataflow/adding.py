@@ -1,0 +1,117 @@
+"""The common part of streams of all partitions and of each: how a verb adds its step to the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeVar
+
+from holon.dataflow.aggregations import Aggregation, Results, Top
+from holon.dataflow.errors import FlowError, caller
+from holon.dataflow.groups import Aggregate, aggregates_of, identity
+from holon.dataflow.row_types import MapColumns, OfType
+from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United
+from holon.formats.batch import Columns
+from wcrdt import Lattice
+from wcrdt.windows.assigners import Assigner
+
+S = TypeVar("S", bound=Step)
+
+
+class FlowSteps(Protocol):
+    """The steps of a flow, which grow with each verb."""
+
+    def next_number(self) -> int: ...
+    def added(self, step: S) -> S: ...
+
+
+class RowVerbs:
+    """Rows of a step, and the steps that verbs add behind it."""
+
+    def __init__(self, flow: FlowSteps, step: Step) -> None:
+        self._flow = flow
+        self._step = step
+
+    def _row_step(self, kind: RowKind, function: Callable[[Any], Any], columnar: bool) -> Step:
+        number, place = self._flow.next_number(), caller()
+        return self._flow.added(RowStep(number, place, self._step, columnar=columnar, kind=kind, function=function))
+
+    def _of(self, kind: type) -> Step:
+        return self._flow.added(OfType(self._flow.next_number(), caller(), self._step, kind=kind))
+
+    def _union(self, others: Sequence[RowVerbs]) -> Step:
+        number, place = self._flow.next_number(), caller()
+        if any(other._flow is not self._flow for other in others):
+            raise FlowError(f"step {number} (union, {place}): a stream of another flow; write both in one flow")
+        if any(type(other) is not type(self) for other in others):
+            raise FlowError(
+                f"step {number} (union, {place}): a stream of all partitions and one of each; use per_partition() or "
+                f"all_partitions() first"
+            )
+        return self._flow.added(United(number, place, self._step, others=tuple(other._step for other in others)))
+
+    def _map_columns(self, function: Callable[[Columns], Columns], row: type) -> Step:
+        number, place = self._flow.next_number(), caller()
+        return self._flow.added(MapColumns(number, place, self._step, function=function, row=row))
+
+    def _top(self, n: int, by: Callable[[Any], Any], ties: Literal["all", "first"], columnar: bool) -> Step:
+        number, place = self._flow.next_number(), caller()
+        if n < 1:
+            raise FlowError(f"step {number} (top, {place}): n is 1 or more, got {n}")
+        return self._flow.added(Top(number, place, self._step, columnar=columnar, n=n, by=by, ties=ties))
+
+    def _sink(self, topic: str, key: Callable[[Any], Any] | None) -> None:
+        self._flow.added(Sink(self._flow.next_number(), caller(), self._step, topic=topic, key=key))
+
+
+class Windowing:
+    """Groups of rows, by window and key (None: one group for all rows), and the steps that make a row of each."""
+
+    _alone = False
+
+    def __init__(self, flow: FlowSteps, step: Step, key: Callable[[Any], Any] | None, windows: Assigner) -> None:
+        self._flow = flow
+        self._step = step
+        self._key = key
+        self._windows = windows
+
+    def _agg(self, function: Callable[[Any], Any], columnar: bool) -> Step:
+        number, place = self._flow.next_number(), caller()
+        try:
+            aggregates = aggregates_of(function)
+        except FlowError as error:
+            raise FlowError(f"step {number} (agg, {place}): {error}") from error
+        return self._added("agg", self._key, aggregates, function, columnar)
+
+    def _fold(self, lattice: Lattice[Any, Any], of: Callable[[Any], Any]) -> Step:
+        kind = f"fold {lattice.tag}{lattice.shape()!r}"
+        return self._added("fold", self._key, {identity(kind, of): Aggregate(kind, lattice, of)})
+
+    def _distinct(self, of: Callable[[Any], Any]) -> Step:
+        key = self._key
+        both = of if key is None else lambda row: (key(row), of(row))
+        return self._added("distinct", both, {})
+
+    def _added(
+        self,
+        name: str,
+        key: Callable[[Any], Any] | None,
+        aggregates: dict[Any, Aggregate],
+        result: Callable[[Any], Any] | None = None,
+        columnar: bool = False,
+    ) -> Step:
+        number, place = self._flow.next_number(), caller()
+        step = Aggregation(
+            number,
+            place,
+            self._step,
+            columnar=columnar,
+            key=key,
+            windows=self._windows,
+            aggregates=aggregates,
+            result=result,
+            alone=self._alone,
+            name=name,
+        )
+        step.out = Results(number, place, None, of=step)
+        self._flow.added(step)
+        return step.out

@@ -1,0 +1,202 @@
+"""Steps that need a whole window: aggregations by key with their results, and the largest rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from holon.dataflow.arithmetic import as_list
+from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.expressions import Field, Leaf
+from holon.dataflow.groups import Aggregate, ColumnGroup, Identity, ReadGroup, plain_value
+from holon.dataflow.rows import Rows
+from holon.dataflow.steps import (
+    OBJECTS,
+    ROW_BY_ROW,
+    Entry,
+    Followed,
+    Step,
+    Target,
+    column,
+    followed,
+    mapped,
+    struct_of,
+    type_at,
+)
+from holon.dataflow.tracing import trace_with
+from holon.formats.batch import Column
+from wcrdt import ColumnsOf, GCounter, Lattice, RecordOf
+from wcrdt.windows.assigners import Assigner, Window
+
+
+@dataclass(eq=False)
+class Aggregation(Step):
+    """Windows by key: rows are inserted, and ``result`` makes a row of each key's values when a window is complete.
+
+    ``key`` None: one group for all rows. ``result`` None: the key and the one value, or what of both there is.
+    ``alone``: each partition by itself. ``out`` is where its rows come from.
+    """
+
+    key: Callable[[Any], Any] | None = None
+    windows: Assigner | None = None
+    aggregates: dict[Identity, Aggregate] = field(default_factory=dict)
+    result: Callable[[Any], Any] | None = None
+    alone: bool = False
+    name: str = "agg"
+    out: Entry | None = None
+
+    @property
+    def verb(self) -> str:  # type: ignore[override]
+        return self.name
+
+    @property
+    def state(self) -> str:
+        """The name of its state."""
+        return f"agg{self.number}"
+
+    @cached_property
+    def names(self) -> dict[Identity, str]:
+        return {asked: f"{number}" for number, asked in enumerate(self.aggregates)}
+
+    def bottom(self) -> Lattice[Any, Any]:
+        """The lattice that a window holds."""
+        parts = {self.names[asked]: one.lattice for asked, one in self.aggregates.items()}
+        record = RecordOf(parts or {"": GCounter()})
+        return record if self.key is None else ColumnsOf(record)
+
+    @cached_property
+    def _followed(self) -> dict[str, Followed]:
+        assert self.above is not None
+        functions = {self.names[asked]: one.of for asked, one in self.aggregates.items()} | {"key": self.key}
+        row_type = self.above.row_type
+        return {name: followed(each, row_type) for name, each in functions.items() if each is not None}
+
+    @cached_property
+    def followed_result(self) -> Followed:
+        """The expressions of its result, over columns of keys and values."""
+        if self.result is None:
+            return Leaf(self._plain_result), ""
+        try:
+            return trace_with(self.result, lambda path: ColumnGroup(path, self.names)), ""
+        except Untraceable as error:
+            return None, f"of its result: {error}"
+
+    def how(self) -> str:
+        reasons = [reason for decision, reason in (*self._followed.values(), self.followed_result) if decision is None]
+        return f"{ROW_BY_ROW}{reasons[0]}" if reasons else "columns"
+
+    @property
+    def _plain_result(self) -> Field | tuple[Leaf, ...]:
+        fields = [Field(("key",))] * (self.key is not None) + [Field((name,)) for name in self.names.values()]
+        return fields[0] if len(fields) == 1 else tuple(map(Leaf, fields))
+
+    def check(self) -> None:
+        super().check()
+        if self.alone and self.stage > 0:
+            raise self.error(
+                "windows of one partition take records, not rows of windows; put all_partitions() before window()"
+            )
+        decision = self._followed["key"][0] if self.key is not None else None
+        if not isinstance(decision, Leaf) or not isinstance(decision.result, Field) or self.above is None:
+            return
+        kind = type_at(self.above.row_type, decision.result.path)
+        if kind in (float, bool, list, dict, set):
+            raise self.error(
+                f"a key is an int, a text, bytes or a tuple of these, and {decision.result} is {kind.__name__}"
+            )
+
+    def elements(self, rows: Rows) -> Any:
+        """The columns that are inserted: of keys, and of each aggregate's elements."""
+        ones = np.ones(len(rows), np.int64)
+        found = [ones if one.of is None else self._column(self.names[i], one.of, rows) for i, one in self._asked()]
+        parts = tuple(found) if found else (ones,)
+        return parts if self.key is None else (self._column("key", self.key, rows), parts)
+
+    def _asked(self) -> list[tuple[Identity, Aggregate]]:
+        return list(self.aggregates.items())
+
+    def _column(self, name: str, function: Callable[[Any], Any], rows: Rows) -> Column:
+        return column(self._followed[name][0], function, rows)
+
+    def take(self, rows: Rows, target: Target) -> None:
+        target.insert(self, rows)
+
+    def results(self, value: Any, window: Window, ts_ms: int) -> Rows:
+        """The rows of a complete window, in the order of keys, with this event time: the last one in the window."""
+        keys, values = value.columns() if self.key is not None else ([None], {name: [v] for name, v in value.items()})
+        count = len(as_list(keys))
+        if not count:
+            return Rows(np.empty(0, np.int64), np.arange(0), objects=[])
+        columns = {name: each if isinstance(each, np.ndarray) else list(map(plain_value, as_list(each)))
+                   for name, each in values.items()}  # fmt: skip
+        groups = Rows(np.full(count, ts_ms), np.arange(count), columns={
+            "key": keys, "window.start_ms": np.full(count, window.start_ms),
+            "window.end_ms": np.full(count, window.end_ms), **columns,
+        })  # fmt: skip
+        decision, _ = self.followed_result
+        if decision is not None:
+            return mapped(decision, struct_of(decision), groups)
+        assert self.result is not None
+        rows = zip(as_list(keys), zip(*map(as_list, columns.values()), strict=True), strict=True)
+        made = [ReadGroup(key, window, dict(zip(columns, row, strict=True)), self.names) for key, row in rows]
+        return groups.replaced(objects=list(map(self.result, made)))
+
+
+@dataclass(eq=False)
+class Results(Entry):
+    """The rows of complete windows."""
+
+    of: Aggregation | None = None
+
+    verb = "windows"
+
+    @cached_property
+    def row_type(self) -> Any:  # type: ignore[override]
+        assert self.of is not None
+        decision, _ = self.of.followed_result
+        return OBJECTS if decision is None else struct_of(decision)
+
+    @property
+    def stage(self) -> int:
+        assert self.of is not None
+        return self.of.stage + 1
+
+
+@dataclass(eq=False)
+class Top(Step):
+    """The ``n`` rows of a window that are largest by a function; of equal ones all, or those of the first keys."""
+
+    n: int = 1
+    by: Callable[[Any], Any] = bool
+    ties: Literal["all", "first"] = "first"
+
+    verb = "top"
+
+    @cached_property
+    def _followed(self) -> Followed:
+        assert self.above is not None
+        return followed(self.by, self.above.row_type)
+
+    def how(self) -> str:
+        return "columns" if self._followed[0] is not None else f"{ROW_BY_ROW}{self._followed[1]}"
+
+    def check(self) -> None:
+        super().check()
+        if self.stage == 0:
+            raise self.error("top() is per window, and no window is before it; put window() and agg() before it")
+        if self.is_parted:
+            raise self.error("the rows of a window come in parts behind union(); put window() and agg() between them")
+
+    def take(self, rows: Rows, target: Target) -> None:
+        values = as_list(column(self._followed[0], self.by, rows))
+        order = sorted(range(len(values)), key=values.__getitem__, reverse=True)
+        # Sorting backwards keeps equal rows in their order.
+        kept = order[: self.n]
+        if self.ties == "all" and len(order) > self.n:
+            last = values[order[self.n - 1]]
+            kept += [place for place in order[self.n :] if values[place] == last]
+        self.pass_on(rows.take(np.array(kept, np.intp)), target)

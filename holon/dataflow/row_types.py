@@ -1,0 +1,135 @@
+"""Steps that give rows another type: those of one Struct among several, and functions of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from holon.dataflow.rows import Rows
+from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, RowStep, Step, Target, United
+from holon.formats.batch import Column, Columns
+
+_DTYPES = {int: np.int64, float: np.float64, bool: np.bool_}
+
+
+def columns_of(struct: type, objects: list[Any]) -> dict[str, Column]:
+    """The fields of Structs as columns: plain numbers as arrays, others as lists."""
+    found: dict[str, Column] = {}
+    for field in msgspec.structs.fields(struct):
+        values = list(map(attrgetter(field.name), objects))
+        found[field.name] = _as_array(values, _DTYPES.get(field.type))
+    return found
+
+
+def _as_array(values: list[Any], dtype: Any) -> Column:
+    if dtype is None:
+        return values
+    try:
+        return np.array(values, dtype)
+    except OverflowError:  # beyond 64 bits: expressions go row by row with Python's ints
+        return values
+
+
+@dataclass(eq=False)
+class OfType(Step):
+    """The rows of one Struct, where rows are one of several."""
+
+    kind: type = object
+
+    verb = "of"
+
+    @property
+    def row_type(self) -> Any:
+        return self.kind
+
+    def how(self) -> str:
+        return "columns"
+
+    def check(self) -> None:
+        known = kinds_above(self.above)
+        if not (isinstance(self.kind, type) and issubclass(self.kind, msgspec.Struct)):
+            raise self.error(f"of() takes one of the Structs that rows are, got {self.kind!r:.100}")
+        if known and self.kind not in known:
+            names = ", ".join(kind.__name__ for kind in known)
+            raise self.error(f"no row is a {self.kind.__name__}: rows are one of {names}")
+
+    def take(self, rows: Rows, target: Target) -> None:
+        objects = rows.objects()
+        places = [place for place, row in enumerate(objects) if type(row) is self.kind]
+        found = [objects[place] for place in places]
+        columns = columns_of(self.kind, found)
+        self.pass_on(rows.replaced(np.array(places, np.intp), columns=columns, struct=self.kind, objects=found), target)
+
+
+def kinds_above(step: Step | None) -> tuple[type, ...]:
+    """The Structs that rows of a step are; () where that is not known, as behind a map."""
+    while isinstance(step, United) or (isinstance(step, RowStep) and step.kind in ("filter", "reject")):
+        if isinstance(step, United):
+            each = [kinds_above(one) for one in (step.above, *step.others)]
+            return tuple(dict.fromkeys(kind for kinds in each for kind in kinds)) if all(each) else ()
+        step = step.above
+    if isinstance(step, OfType):
+        return (step.kind,)
+    return step.kinds if isinstance(step, Entry) else ()
+
+
+@dataclass(eq=False)
+class MapColumns(Step):
+    """A function of columns that gives the columns of a Struct, row for row."""
+
+    function: Callable[[Columns], Mapping[str, Column]] = dict
+    row: type = msgspec.Struct
+
+    verb = "map_columns"
+
+    @property
+    def row_type(self) -> Any:
+        return self.row
+
+    def how(self) -> str:
+        return "columns"
+
+    def check(self) -> None:
+        assert self.above is not None
+        above = self.above.row_type
+        if not (isinstance(self.row, type) and issubclass(self.row, msgspec.Struct)):
+            raise self.error(f"its rows are those of a msgspec.Struct, got {self.row!r:.100}")
+        if above is OBJECTS or above is None:
+            _, _, why = self.above.how().partition(ROW_BY_ROW)
+            raise self.error(
+                f"it needs rows that are columns of a Struct, and step {self.above.number} ({self.above.verb}) gives "
+                f"{'values' if above is None else 'objects'}{f' ({why})' if why else ''}; put a map to a Struct "
+                f"before it"
+            )
+
+    def take(self, rows: Rows, target: Target) -> None:
+        assert rows.columns is not None
+        made = self.function(MappingProxyType(dict(rows.columns)))
+        self.pass_on(rows.replaced(columns=self._checked(made, len(rows)), struct=self.row), target)
+
+    def _checked(self, made: Mapping[str, Column], rows: int) -> dict[str, Column]:
+        wanted = [field.name for field in msgspec.structs.fields(self.row)]
+        if sorted(made) != sorted(wanted):
+            raise self.error(
+                f"it gave the columns {', '.join(sorted(made))}; {self.row.__name__} has {', '.join(wanted)}"
+            )
+        for name in wanted:
+            if len(made[name]) != rows:
+                raise self.error(f"its column {name!r} has {len(made[name])} rows, and it was given {rows}")
+        return {name: _exact(made[name]) for name in wanted}
+
+
+def _exact(column: Column) -> Column:
+    """Arrays of 64 bits, as all columns of numbers are; other arrays as Python's objects."""
+    if not isinstance(column, np.ndarray):
+        return column
+    if column.ndim == 1 and column.dtype.kind in "ifb":
+        wide = {"i": np.int64, "f": np.float64, "b": np.bool_}[column.dtype.kind]
+        return column.astype(wide, copy=False)
+    return column.tolist()
