@@ -189,8 +189,8 @@ def _columnar_struct(format: Any) -> Any:
 
 def _kinds(format: Any) -> tuple[type, ...]:
     """The Struct of a JSON format, or those of which each record is one."""
-    given = format.type if isinstance(format, Json | JsonColumns) else None
-    found = get_args(given) or (given,)
+    given: Any = format.type if isinstance(format, Json | JsonColumns) else None
+    found: tuple[Any, ...] = get_args(given) or (given,)
     return found if all(isinstance(kind, type) and issubclass(kind, msgspec.Struct) for kind in found) else ()
 
 
