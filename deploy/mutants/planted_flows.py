@@ -81,6 +81,13 @@ FLOWS = (
         tests=VERBS,
     ),
     Mutant(
+        "rows that a later branch drops are filtered, though an earlier one took them",
+        "holon/dataflow/compiling.py",
+        "Sink, rows: Rows) -> None:\n        self._taken[rows.index] = True",
+        "Sink, rows: Rows) -> None:\n        self._taken[:] = np.isin(range(len(self._taken)), rows.index)",
+        tests=VERBS,
+    ),
+    Mutant(
         "top takes the rows of one part of a window",
         "holon/dataflow/aggregations.py",
         "if self.is_parted:",

@@ -82,27 +82,46 @@ def _process_batch(
         rows = Rows(batch.ts_ms, index, objects=list(batch.events))
     else:
         rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct)
-    entry.pass_on(rows, _OfRecords(ctx, outputs, states))
+    target = _OfRecords(ctx, outputs, states, len(batch))
+    entry.pass_on(rows, target)
+    ctx.count_filtered(target.untaken)
 
 
-class _OfRecords:
-    """Rows of records leave by columns."""
+class _Target:
+    """Where rows leave."""
 
     def __init__(self, ctx: Context, outputs: Mapping[int, str], states: Mapping[int, Windowed[Any, Any]]) -> None:
         self._ctx = ctx
         self._outputs = outputs
         self._states = states
 
+
+class _OfRecords(_Target):
+    """Rows of records leave by columns."""
+
+    def __init__(
+        self, ctx: Context, outputs: Mapping[int, str], states: Mapping[int, Windowed[Any, Any]], rows: int
+    ) -> None:
+        super().__init__(ctx, outputs, states)
+        self._taken = np.zeros(rows, np.bool_)
+
+    @property
+    def untaken(self) -> int:
+        """How many rows of the batch no branch has taken: to no output and into no window."""
+        return len(self._taken) - int(np.count_nonzero(self._taken))
+
     def emit(self, step: Sink, rows: Rows) -> None:
+        self._taken[rows.index] = True
         values = rows.objects()
         keys = None if step.key is None else [_key_bytes(step.key(value)) for value in values]
         self._ctx.emit_many(values, rows.index, output=self._outputs[step.number], keys=keys)
 
     def insert(self, step: Aggregation, rows: Rows) -> None:
+        self._taken[rows.index] = True
         self._ctx[self._states[step.number]].insert_many(step.elements(rows), rows.ts_ms, rows.index)
 
 
-class _OfWindows(_OfRecords):
+class _OfWindows(_Target):
     """Rows of windows leave one by one."""
 
     def emit(self, step: Sink, rows: Rows) -> None:

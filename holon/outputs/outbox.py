@@ -89,6 +89,7 @@ class Outbox:
         self._held_ends: list[int] = []  # a heap
         self._into = self.runs
         self._batch: NDArray[np.int64] | None = None
+        self.filtered = 0  # rows of the last batch of which its function has made nothing
         self._pieces: dict[str, list[_BatchOutputs]] = {}
 
     # --- the position of the code ---------------------------------------------------------------------------------
@@ -130,6 +131,7 @@ class Outbox:
     def enter_batch(self, offsets: NDArray[np.int64]) -> None:
         self._into = self.runs
         self._stamp, self._batch, self._pieces = self._record_stamp, offsets, {}
+        self.filtered = 0
 
     def enter_window(self, end_ms: int) -> None:
         """A handler runs for a window with this end."""
@@ -258,6 +260,15 @@ class Outbox:
         if rows is not None:
             rows = _checked(np.asarray(rows), len(values), len(self._batch))
         self._pieces.setdefault(output, []).append(_BatchOutputs(rows, _encode_column(declared.encode, values), keys))
+
+    def count_filtered(self, rows: int) -> None:
+        """As ``Context.count_filtered``."""
+        left = 0 if self._batch is None else len(self._batch) - self.filtered
+        if self._batch is None or not 0 <= rows <= left:
+            raise JobError(
+                f"count_filtered({rows}): a batch function counts rows of its batch, each once; {left} are left"
+            )
+        self.filtered += rows
 
     def emit_nondeterministic(self, value: Any) -> None:
         run = self.runs.setdefault((UNSTABLE, self.partition), OutputRun())

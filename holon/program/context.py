@@ -77,6 +77,13 @@ class Context:
         self._scope.refuse_if_tainted("emit_many")
         self._outbox.emit_many(output, values, rows, keys)
 
+    def count_filtered(self, rows: int) -> None:
+        """In a batch function: so many rows of the batch are of no use to it, and count as filtered, not as accepted.
+
+        Raises ``JobError`` where that is more than the batch has.
+        """
+        self._outbox.count_filtered(rows)
+
     def emit_nondeterministic(self, value: Any) -> None:
         """Emit what may depend on timing: it goes to the unstable topic, may repeat and may differ in a replay."""
         self._outbox.emit_nondeterministic(value)

@@ -222,7 +222,9 @@ class RecordTrack:
         except USER_ERRORS as error:
             self._batch_failed(run, error)
             return
-        self.counts.accepted += len(admitted.batch)
+        filtered = self.outbox.filtered
+        self.counts.accepted += len(admitted.batch) - filtered
+        self.counts.filtered += filtered
         self.counts.late_inserts += self.scope.take_late_inserts()
         self._settle(run, admitted)
 

@@ -307,3 +307,39 @@ def test_the_fingerprint_holds_functions_of_these_verbs() -> None:
     assert fingerprint(lambda b: b.price, Max[int]()) == base
     assert fingerprint(lambda b: b.auction, Max[int]()) != base
     assert fingerprint(lambda b: b.price, GSet[int]()) != base
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_rows_that_no_branch_takes_count_as_filtered(cut: int) -> None:
+    flow = Flow("counted", on_error="dead-letter")
+    dear, cheap = bids_of(flow).split(lambda b: b.price > 20)
+    dear.filter_map(lambda b: b.auction if b.auction > 1 else None).sink("dear")
+    cheap.flat_map(lambda b: [100 // b.price] * (b.auction % 2)).sink("cheap")
+    odd = cheap.filter(lambda b: b.channel == "tv")
+    odd.window(Tumbling("1s")).agg(lambda g: g.count()).sink("counts")
+    rows = bids()
+    test = ran(flow, rows, cut)
+    dead = [b for b in rows if b.price == 0]
+    taken = [
+        b for b in rows if (b.price > 20 and b.auction > 1) or (b.price <= 20 and (b.auction % 2 or b.channel == "tv"))
+    ]
+    accepted = len(taken) - sum(b in taken for b in dead)
+    assert 0 < len(dead) < 20 and accepted < 250
+    counts = test.counts
+    assert (counts.accepted, counts.filtered, counts.late, counts.dead) == (
+        accepted,
+        len(rows) - accepted - len(dead),
+        0,
+        len(dead),
+    )
+    assert len(test.outputs()) + len(test.outputs("cheap")) > 100
+
+
+def test_a_flow_behind_a_filter_counts_its_late_rows_as_late() -> None:
+    flow = Flow("late")
+    stream = bids_of(flow).filter(lambda b: b.price > 0)
+    stream.window(Tumbling("1s")).agg(lambda g: g.count()).sink("counts")
+    test = JobTestDriver(flow.job)
+    test.feed(0, Bid(1, 1, "", 5000), Bid(1, 0, "", 100), Bid(1, 1, "", 100), Bid(1, 0, "", 6000))
+    test.finish()
+    assert (test.counts.accepted, test.counts.filtered, test.counts.late) == (1, 1, 2)
