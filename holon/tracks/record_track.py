@@ -212,6 +212,7 @@ class RecordTrack:
 
     def _feed_batch(self, run: Input, admitted: Admitted) -> None:
         assert self.functions.batch is not None
+        filtered = 0
         try:
             if len(admitted.batch):
                 self.ctx.offset = self.ctx.timestamp_ms = -1
@@ -219,10 +220,10 @@ class RecordTrack:
                 self.outbox.enter_batch(admitted.batch.offsets)
                 self.scope.left("process_batch", self.functions.batch(admitted.batch, self.ctx))
                 self.outbox.leave_batch()
+                filtered = self.outbox.filtered
         except USER_ERRORS as error:
             self._batch_failed(run, error)
             return
-        filtered = self.outbox.filtered
         self.counts.accepted += len(admitted.batch) - filtered
         self.counts.filtered += filtered
         self.counts.late_inserts += self.scope.take_late_inserts()

@@ -40,6 +40,13 @@ def test_a_batch_that_is_done_again_counts_once() -> None:
     assert (test.counts.accepted, test.counts.filtered, test.counts.dead) == (2, 4, 1)
 
 
+def test_a_batch_of_which_the_source_keeps_nothing_has_no_rows_to_count() -> None:
+    test = JobTestDriver(job(positive))
+    test.feed(0, Reading(-1))
+    test.feed(0, Reading(7))
+    assert (test.counts.accepted, test.counts.filtered) == (0, 2)
+
+
 def too_many(batch: Batch[Reading], ctx: Context) -> None:
     ctx.count_filtered(1)
     ctx.count_filtered(len(batch))
