@@ -59,6 +59,7 @@ class Continuing:
         self.world = world
         self.ends: list[list[int]] = []
         self._parts = 0
+        self._fed = 0
         self._is_fed = False
         self._rng = random.Random(f"continuing {world.options.seed} {world.options.case}")
 
@@ -128,6 +129,8 @@ class Continuing:
         """The records of that part: around the last event time, so that some are late."""
         world, rng, options = self.world, self._rng, self.world.options
         self._is_fed = True
+        # After a reset a part is fed once more: an upstream job never gives two records one identity.
+        self._fed = max(part, self._fed + 1)
         latest = max((_time_of(feed.payload) for feed in world.feeds), default=0)
         begin_ms = max(0, latest - rng.choice([0, 1, 2, 6]) * options.window_ms)
         more = replace(
@@ -136,7 +139,7 @@ class Continuing:
             feed_ms=min(1500, options.feed_ms),
             preloaded=options.preloaded or rng.choice([0.0, 0.5]),
         )
-        feeds = make_input(more, rng, first=NUMBERS_APART * part, begin_ms=begin_ms)
+        feeds = make_input(more, rng, first=NUMBERS_APART * self._fed, begin_ms=begin_ms)
         world.feed_more([replace(feed, at_ms=world.now_ms + feed.at_ms) for feed in feeds])
 
 
