@@ -15,6 +15,7 @@ BY_KEY = tuple(
     f"tests/laws/test_keyed_columns.py::test_columns_hold_what_objects_hold[{name}]"
     for name in ("bag", "bag of ints around 32 bits", "quantiles")
 )
+SKETCHES = ("tests/unit/wcrdt/test_keyed_sketches.py",)
 JSON_COLUMNS = ("tests/unit/holon/formats/test_json_columns.py",)
 
 STATE = (
@@ -68,6 +69,42 @@ STATE = (
         "self._pairs = IntIndex(pairs >> PLACE_BITS << PLACE_BITS | places)",
         "self._pairs = IntIndex(pairs)",
         tests=BY_KEY,
+    ),
+    # --- sketches of each key as columns ---
+    Mutant(
+        "a hash that waits is never compared with those that are sorted",
+        "wcrdt/lattices/keyed/members/sketches.py",
+        "return given.take(~there) if there.any() else given",
+        "return given",
+        tests=SKETCHES,
+    ),
+    Mutant(
+        "a join takes no bound of a full sketch",
+        "wcrdt/lattices/keyed/members/sketches.py",
+        "return Prepared(new, lower, bounds, height), len(new.owners) > 0 or len(lower) > 0",
+        "return Prepared(new, NOTHING, NOTHING, height), len(new.owners) > 0",
+        tests=SKETCHES,
+    ),
+    Mutant(
+        "a bound that a join has lowered leaves hashes above it",
+        "wcrdt/lattices/keyed/members/sketches.py",
+        "            self._lowered = True\n",
+        "",
+        tests=SKETCHES,
+    ),
+    Mutant(
+        "hashes of a row are in the order of their first bits alone",
+        "wcrdt/lattices/keyed/members/sketches.py",
+        "    if falls.any():",
+        "    if False:",
+        tests=SKETCHES,
+    ),
+    Mutant(
+        "the bound of a full sketch is the last hash that it holds",
+        "wcrdt/lattices/keyed/members/sketches.py",
+        "together.numbers[starts[over] + self._k]",
+        "together.numbers[starts[over] + self._k - 1]",
+        tests=SKETCHES,
     ),
     # --- merge and slots ---
     Mutant(

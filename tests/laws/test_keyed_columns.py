@@ -31,6 +31,7 @@ from wcrdt import (
     Quantiles,
     RecordOf,
     Sum,
+    ThetaSketch,
     TopK,
     check_laws,
     decode,
@@ -129,6 +130,10 @@ INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
     "quantiles": (Quantiles(), st.one_of(NUMBERS, ADDED)),
     "quantiles of floats": (Quantiles(0.3), st.floats(allow_nan=False, allow_infinity=False)),
     "quantiles of ints": (Quantiles(1e-6), st.one_of(SMALL, BIG)),
+    "theta": (ThetaSketch(), st.one_of(PAYLOADS, TIED, ADDED)),
+    "theta of texts": (ThetaSketch(), TEXTS),
+    "theta that estimates": (ThetaSketch(5), st.integers(0, 100)),
+    "record of theta": (RecordOf(n=GCounter(), who=ThetaSketch(5)), st.tuples(COUNTS, st.one_of(SMALL, BIG, TEXTS))),
     "record of counted": (
         RecordOf(n=GCounter(), items=Bag(), sizes=Quantiles(0.1)),
         st.tuples(COUNTS, st.one_of(SMALL, TEXTS), ADDED),
@@ -226,6 +231,8 @@ def as_objects(inner: Lattice[Any, Any]) -> Lattice[Any, Any]:
         return type("TopKObject", (TopK,), {"__slots__": ()})(k, distinct=bool(distinct))
     if isinstance(inner, Quantiles):
         return type("QuantilesObject", (Quantiles,), {"__slots__": ()})(2.0 ** -(inner.shape() + 1))
+    if isinstance(inner, ThetaSketch):
+        return type("ThetaObject", (ThetaSketch,), {"__slots__": ()})(inner.shape())
     if isinstance(inner, Histogram):
         return type("HistogramObject", (Histogram,), {"__slots__": ()})(inner.bounds)
     return type(f"{type(inner).__name__}Object", (type(inner),), {"__slots__": ()})()
@@ -328,6 +335,8 @@ def test_a_map_of_columns_is_columns() -> None:
         (Bag(), numbers),
         (Bag(), ["a", "b", "c", "a", "b"]),
         (Quantiles(), numbers * 0.5),
+        (ThetaSketch(), numbers),
+        (ThetaSketch(), ["a", 1, None, (1, 2), b""]),
         (RECORD, (numbers, numbers, numbers)),
     ):
         state = MapOf(inner)

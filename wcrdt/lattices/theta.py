@@ -7,7 +7,11 @@ cardinalities" (ICDT 2016). Hashes and bytes are those of Apache DataSketches.
 
 from __future__ import annotations
 
+import struct
 from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wcrdt.codec import DecodeError, encode_element, require
 from wcrdt.elements import Element, plain
@@ -16,7 +20,16 @@ from wcrdt.lattices.columns import rows_of
 from wcrdt.lattices.folding import require_same
 
 _INT64 = 2**63
-_MAX_THETA = 2**63 - 1
+UNBOUNDED = 2**63 - 1
+"""The bound of a sketch that holds all hashes: each is from 1 on and below it."""
+
+# A serialised compact sketch: https://github.com/apache/datasketches-cpp/blob/master/theta/include/compact_theta_sketch_parser_impl.hpp
+_HEAD, _COUNT, _BOUND = struct.Struct("<BBBBBBH"), struct.Struct("<Ixxxx"), struct.Struct("<q")
+_LAYOUT = 3, 3, 0, 0
+"""The version, the family of compact sketches, and two unused sizes."""
+_FLAGS = 0x1A
+"""Flags: read-only, compact and ordered."""
+_SEED_HASH = 0x93CC
 
 
 def _library() -> Any:
@@ -61,7 +74,7 @@ class ThetaSketch(Lattice[Element, float]):
         return self._add(rows_of(elements))
 
     def _add(self, elements: list[Element]) -> Self:
-        hashed = [_hashable(plain(element)) for element in elements]
+        hashed = [hashable(plain(element)) for element in elements]
         sketch = _library().update_theta_sketch(self._lg_k)
         for element in hashed:
             sketch.update(element)
@@ -113,6 +126,23 @@ class ThetaSketch(Lattice[Element, float]):
         """Lower and upper bound at 1, 2 or 3 standard deviations."""
         return self._result.get_lower_bound(deviations), self._result.get_upper_bound(deviations)
 
+    def hashes(self) -> tuple[NDArray[np.int64], int]:
+        """The hashes that it holds, ascending, and the bound below which they are."""
+        return np.fromiter(self._result, np.int64, self._result.num_retained), self._result.theta64
+
+    def of_hashes(self, hashes: NDArray[np.int64], bound: int) -> Self:
+        """A sketch of the same shape that holds these, as ``hashes`` gives them."""
+        count = len(hashes)
+        if count == 0:
+            return self.bottom()
+        longs = 3 if bound < UNBOUNDED else 2 if count > 1 else 1
+        head = [_HEAD.pack(longs, *_LAYOUT, _FLAGS, _SEED_HASH)]
+        head += [] if longs == 1 else [_COUNT.pack(count)]
+        head += [_BOUND.pack(bound)] if longs == 3 else []
+        fresh = self.bottom()
+        fresh._take(_library().compact_theta_sketch.deserialize(b"".join([*head, hashes.astype("<i8").tobytes()])))
+        return fresh
+
     def to_wire(self) -> type_of_wire:
         """DataSketches' serialised compact sketch."""
         return self._result.serialize()
@@ -128,14 +158,14 @@ class ThetaSketch(Lattice[Element, float]):
         require(sketch.serialize() == wire, "a theta sketch is not in its shortest form")
         require(all(a < b for a, b in zip([0, *hashes], [*hashes, sketch.theta64], strict=True)), "hashes must ascend")
         require(len(hashes) <= 2**self._lg_k, "a theta sketch holds too many hashes")
-        require(sketch.theta64 == _MAX_THETA or len(hashes) == 2**self._lg_k, "a theta sketch lost hashes")
+        require(sketch.theta64 == UNBOUNDED or len(hashes) == 2**self._lg_k, "a theta sketch lost hashes")
         if not sketch.is_empty():
             fresh._take(sketch)
         return fresh
 
 
-def _hashable(element: Element) -> int | str:
-    """What DataSketches hashes: an int64, or text."""
+def hashable(element: Element) -> int | str:
+    """The int64, or the text that is not empty, as which DataSketches hashes a plain element."""
     if type(element) is int and -_INT64 <= element < _INT64:
         return element
     return element if type(element) is str and element else encode_element(element).hex()

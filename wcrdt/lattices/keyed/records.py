@@ -20,11 +20,13 @@ from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask
 from wcrdt.lattices.keyed.limbs import AverageOfFloatsLeaf, SumLeaf
 from wcrdt.lattices.keyed.members.sets import SetLeaf
+from wcrdt.lattices.keyed.members.sketches import SketchLeaf
 from wcrdt.lattices.keyed.ranking import RankingLeaf
 from wcrdt.lattices.keyed.tallies import CountLeaf, HistogramLeaf, TallyLeaf
 from wcrdt.lattices.max_by import MaxBy, MinBy
 from wcrdt.lattices.records import PairOf, Product, RecordOf
 from wcrdt.lattices.sets import CountDistinct, GSet
+from wcrdt.lattices.theta import ThetaSketch
 from wcrdt.lattices.topk import TopK
 
 _KINDS: dict[type, type[Leaf]] = {
@@ -38,6 +40,7 @@ _KINDS: dict[type, type[Leaf]] = {
     TopK: RankingLeaf,
     GSet: SetLeaf,
     CountDistinct: SetLeaf,
+    ThetaSketch: SketchLeaf,
     Max: ExtremeLeaf,
     Min: ExtremeLeaf,
 }

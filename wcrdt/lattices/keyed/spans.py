@@ -73,6 +73,12 @@ def _words(buffer: Bytes) -> Words:
     return np.ndarray((len(buffer) - WORD_BYTES + 1,), "<u8", buffer, strides=(1,))
 
 
+def masked_words(buffer: Bytes, at: Ints, sizes: Ints) -> Words:
+    """The first ``sizes`` bytes from each place on, at most eight, as a number; 0 for none."""
+    at = np.where(sizes > 0, at, 0)
+    return _words(buffer)[at] & _MASKS[np.clip(sizes, 0, WORD_BYTES)]
+
+
 def hashes(spans: KeySpans, factor: np.uint64) -> Ints:
     """A number for each row, which equal rows share. ``factor`` is odd."""
     words, rest = _words(spans.buffer), spans.lengths
@@ -117,11 +123,9 @@ def sort_columns(spans: KeySpans) -> list[Any]:
         place = {row: number for number, row in enumerate(sorted(set(rows)))}
         rank[:] = [place[row] for row in rows]
         return [rank]
-    words, columns = _words(spans.buffer), []
+    columns: list[Any] = []
     for offset in range(0, longest, WORD_BYTES):
-        size = np.clip(lengths - offset, 0, WORD_BYTES)
-        at = np.where(size > 0, spans.starts + offset, 0)
-        columns.append((words[at] & _MASKS[size]).byteswap())
+        columns.append(masked_words(spans.buffer, spans.starts + offset, lengths - offset).byteswap())
     return [*columns, lengths]  # where one row is another one with zero bytes behind it, the length decides
 
 

@@ -39,9 +39,9 @@ class KeyedView(Mapping[K, V]):
         """A column of keys, and one of values, both in the order of keys; not to be written.
 
         Keys that are ints of 64 bits are an array of int64, tuples a tuple of columns, all others a list. Counts,
-        integral sums, maxima and minima of numbers are arrays, of ``RecordOf`` a dict of columns, of ``PairOf`` a
-        tuple, all others a list. Without a key both are empty arrays of int64. Where the map holds what columns cannot
-        hold (a Decimal, keys of several kinds), both are lists.
+        integral sums, maxima and minima of numbers, and estimates are arrays, of ``RecordOf`` a dict of columns, of
+        ``PairOf`` a tuple, all others a list. Without a key both are empty arrays of int64. Where the map holds what
+        columns cannot hold (a Decimal, keys of several kinds), both are lists.
         """
         columns = self._columns
         if columns is None:
