@@ -13,6 +13,10 @@ from nodes.sim.inputs.feed import Feed
 if TYPE_CHECKING:
     from nodes.sim.options import Options
 
+FIRST_SEED = 1 << 40
+"""Seeds from here on meet stress, and the first flow."""
+SECOND_SEED = 1 << 41
+"""New seeds are drawn from here on. They meet all flows; seeds below are what reports name, and keep what they drew."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 
@@ -23,7 +27,7 @@ class Case:
 
     ``late_by``: allowed lateness in windows. ``idle``: punctuation may move partitions, so what is late depends on
     the order on the broadcast; with ``backlog`` none is late for that. ``fails``: it stops at the first marked
-    record. ``newer``: older seeds do not draw it.
+    record. ``since``: the first seed that draws it. ``further_windows``: how many times as long windows of windows are.
 
     ``feeds`` and ``check``, of a world, belong to a job of a user (None: drawn records, and ``checks.check_results``).
     ``log_begins_ms``: the log's time at the start. ``bounded``: the job starts on a bounded input.
@@ -38,7 +42,8 @@ class Case:
     manual: bool = False
     buries: bool = False
     fails: bool = False
-    newer: bool = False
+    since: int = 0
+    further_windows: tuple[int, ...] = ()
     topic: str = TOPIC
     feeds: Callable[[Options, random.Random], list[Feed]] | None = None
     check: Callable[[Any], None] | None = None

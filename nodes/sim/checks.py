@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from holon.job import DEAD, LATE, MAIN
+from holon.job import DEAD, LATE, UNSTABLE
 from holon.outputs.identity import OutputId
 from nodes.log.contract import FetchedRecords, Log
 from nodes.machine import messages as m
@@ -21,7 +21,7 @@ from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.runner import Runner
 from nodes.results.reader import OutputReader
 from nodes.sim.case import Case
-from nodes.sim.expected import Expected, canonical, expect
+from nodes.sim.expected import Expected, Record, canonical, expect, results_of
 from nodes.sim.faults.upstream_duplicates import first_copies
 from nodes.sim.node_process import InvariantBroken
 from nodes.streams.control_history import control_topic
@@ -93,7 +93,8 @@ def check_results(world: Checked) -> Expected:
     options, case = world.options, world.case
     check_log(world)
     wanted = expect(options, input_of(world), world.ends)
-    got = Counter(canonical(json.loads(value)) for value in outputs(world, MAIN))
+    results = [name for name in world.run.job.outputs if name not in (LATE, DEAD, UNSTABLE)]
+    got = Counter(canonical(json.loads(value)) for name in results for value in outputs(world, name))
     late, dead = diverted(world, LATE), diverted(world, DEAD)
     if case.fails and world.failed:
         _demand_subset("results of a failed job", got, wanted.results)
@@ -104,7 +105,8 @@ def check_results(world: Checked) -> Expected:
         demand_equal("results", got, wanted.results)
         demand_equal("late records", Counter(late), Counter(wanted.late))
         demand_equal("dead records", Counter(dead), Counter(wanted.dead))
-        check_counts(world, len(wanted.accepted), len(late), len(dead), wanted.late_inserts)
+        kept = len(wanted.accepted) - wanted.filtered
+        check_counts(world, kept, len(late), len(dead), wanted.late_inserts, wanted.filtered)
     return wanted
 
 
@@ -259,29 +261,15 @@ def _check_idle(
     demand_equal("dead records", Counter(dead), Counter(wanted.dead))
     if len(set(late)) != len(late):
         raise InvariantBroken("a record is in the late output twice")
-    options = world.options
-    events = [
-        (p, offset, json.loads(payload))
+    options, diverted_ones = world.options, set(late) | set(dead)
+    accepted = [
+        Record(p, offset, json.loads(payload), None, None)
         for p, records in enumerate(input_of(world))
         for offset, (_, payload) in enumerate(records)
-        if payload is not None and (p, offset) not in set(late) | set(dead)
+        if payload is not None and (p, offset) not in diverted_ones
     ]
-    ends = Counter(_end(event["ts"], options.window_ms) for _, _, event in events)
-    expected: Counter[str] = Counter()
-    total = 0
-    for end, count in sorted(ends.items()):
-        total += count
-        if options.case == "idle":
-            expected[canonical({"end": end, "count": count})] += 1
-        else:
-            for partition in range(options.partitions):
-                expected[canonical({"partition": partition, "end": end, "total": total})] += 1
-    demand_equal("results", got, expected)
-    check_counts(world, len(events), len(late), len(dead))
-
-
-def _end(ts: int, size: int) -> int:
-    return (ts // size + 1) * size
+    demand_equal("results", got, results_of(options, accepted))
+    check_counts(world, len(accepted), len(late), len(dead))
 
 
 def demand_equal(what: str, got: Counter[str] | Counter[tuple[int, int]], wanted: Counter) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from nodes.sim.case import FIRST_SEED, SECOND_SEED
 from nodes.sim.faults.backlogs import case_of, with_backlog
 from nodes.sim.faults.code_changes import with_code_changes
 from nodes.sim.faults.continuing import with_continuing
-from nodes.sim.faults.stress import FIRST_SEED, stressed
 from nodes.sim.faults.stress import replicas as replicas_of
+from nodes.sim.faults.stress import stressed
 from nodes.sim.jobs import CASES
 from nodes.sim.options import ISOLATIONS, TRUNCATIONS, Faults, Options
 
-NEWER_SHARE = 0.06
-"""Of the seeds that draw a job which older seeds did not know."""
+NEWER_SHARE, NEWEST_SHARE = 0.06, 0.15
+"""Of the seeds that draw a job which older seeds did not know: from ``FIRST_SEED`` and ``SECOND_SEED`` on."""
 
 
 def draw(
@@ -22,7 +23,7 @@ def draw(
 ) -> Options:
     """The options of a seed. ``calm`` switches all faults off; ``replicas`` None: drawn."""
     rng = random.Random(f"options {seed}")
-    others = sorted(name for name, kind in CASES.items() if not kind.backlog and not kind.newer)
+    others = sorted(name for name, kind in CASES.items() if not kind.backlog and not kind.since)
     chosen = case if case is not None else case_of(seed) or _newer_case(seed) or rng.choice(others)
     rng = random.Random(f"options {seed} {chosen}")
     partitions = rng.choice([1, 2, 2, 3, 3, 4, 5])
@@ -72,9 +73,9 @@ def draw(
 def _newer_case(seed: int) -> str | None:
     """The job, where the seed is one of a job that older seeds did not know."""
     rng = random.Random(f"newer {seed}")
-    if seed < FIRST_SEED or rng.random() >= NEWER_SHARE:
+    if seed < FIRST_SEED or rng.random() >= (NEWER_SHARE if seed < SECOND_SEED else NEWEST_SHARE):
         return None
-    return rng.choice(sorted(name for name, kind in CASES.items() if kind.newer))
+    return rng.choice(sorted(name for name, kind in CASES.items() if 0 < kind.since <= seed and not kind.backlog))
 
 
 def _stream(options: Options, name: str) -> random.Random:

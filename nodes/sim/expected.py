@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nodes.sim.flows import expected as flows
 from nodes.sim.jobs import CASES, MAX_FUTURE_SKEW_MS
 from nodes.sim.options import Options
 
@@ -30,13 +31,14 @@ class Record:
 
 @dataclass(slots=True)
 class Expected:
-    """Results as canonical JSON text; late and dead records as (partition, offset)."""
+    """Results as canonical JSON text; late and dead records as (partition, offset). ``filtered``: of those accepted."""
 
     results: Counter[str] = field(default_factory=Counter)
     accepted: list[Record] = field(default_factory=list)
     late: list[tuple[int, int]] = field(default_factory=list)
     dead: list[tuple[int, int]] = field(default_factory=list)
     late_inserts: int = 0
+    filtered: int = 0
 
 
 def canonical(value: Any) -> str:
@@ -65,17 +67,27 @@ def expect(
         closed, begins = _closed_through(options, found.accepted), list(upto)
     if options.case == "idle-backlog-all":  # the other state takes them all
         found.late_inserts = sum(_is_closed(options, record) for record in found.accepted)
-    for value in _RESULTS[options.case](options, found.accepted):
-        found.results[canonical(value)] += 1
+    if options.case == "flow-verbs":
+        found.filtered = flows.filtered_by_verbs(_parted(options, found.accepted))
+    found.results = results_of(options, found.accepted)
     return found
+
+
+def results_of(options: Options, accepted: list[Record]) -> Counter[str]:
+    """The results of these records, as canonical texts."""
+    return Counter(canonical(value) for value in _RESULTS[options.case](options, accepted))
 
 
 def _closed_through(options: Options, accepted: list[Record]) -> int | None:
     """The end of the last window of any partition and state; None: there is none."""
+    if options.case == "flow-verbs":
+        accepted = [record for record in accepted if flows.gets_into_a_window(record.event)]
     if not CASES[options.case].windowed or not accepted:
         return None
     latest = max(_end(record.event["ts"], options.window_ms) for record in accepted)
-    return latest if options.case != "two-stages" else _end(latest - options.window_ms, 3 * options.window_ms)
+    for times in CASES[options.case].further_windows:
+        latest = _end(latest - 1, times * options.window_ms)
+    return latest
 
 
 # --- which records count ----------------------------------------------------------------------------------------------
@@ -266,20 +278,21 @@ def _batch(options: Options, accepted: list[Record]) -> list[Any]:
     return results
 
 
+def _parted(options: Options, accepted: list[Record]) -> dict[int, list[tuple[int, dict[str, Any]]]]:
+    windows = _windows(options, accepted).items()
+    return {end: [(record.partition, record.event) for record in records] for end, records in windows}
+
+
 def _flow(options: Options, accepted: list[Record]) -> list[Any]:
-    results: list[Any] = []
-    for end, records in _windows(options, accepted).items():
-        found: dict[int, list[dict[str, Any]]] = {}
-        for event in (record.event for record in records):
-            found.setdefault(-1 - event["key"] if event["amount"] % 2 else event["key"], []).append(event)
-        totals = [
-            {"end": end, "key": key, "count": len(some), "amount": sum(one["amount"] for one in some),
-             "last": max(one["id"] for one in some)}
-            for key, some in found.items() if len(some) > 1
-        ]  # fmt: skip
-        largest = sorted((total["amount"] for total in totals), reverse=True)[:2]
-        results += [total for total in totals if largest and total["amount"] >= largest[-1]]
-    return results
+    return flows.by_flow(_parted(options, accepted))
+
+
+def _verbs(options: Options, accepted: list[Record]) -> list[Any]:
+    return flows.by_verbs(_parted(options, accepted))
+
+
+def _stages(options: Options, accepted: list[Record]) -> list[Any]:
+    return flows.by_stages(options.window_ms, _parted(options, accepted))
 
 
 def _routed(options: Options, accepted: list[Record]) -> list[Any]:
@@ -297,6 +310,11 @@ _RESULTS = {
     "dedupe": _dedupe,
     "fail": _marked,
     "flow": _flow,
+    "flow-idle": _flow,
+    "flow-idle-backlog": _flow,
+    "flow-late": _flow,
+    "flow-stages": _stages,
+    "flow-verbs": _verbs,
     "guard": _count,
     "idle": _count,
     "idle-backlog": _count,

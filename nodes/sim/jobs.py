@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,8 @@ from holon import (
     WLocal,
     on_window,
 )
-from nodes.sim.case import TOPIC, Case
-from nodes.sim.flow_job import by_flow
+from nodes.sim.case import FIRST_SEED, SECOND_SEED, TOPIC, Case
+from nodes.sim.flows.jobs import Given, by_flow, by_stages, by_verbs
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
 from wcrdt.lattices.max_by import MaxBy
@@ -348,6 +349,12 @@ def _routed(options: Options) -> Job:
     return _job(options, Routed, output=Output(OUTPUT, route_by_key=True, partitions=options.output_partitions))
 
 
+def _idle_flow(options: Options) -> Job:
+    return by_flow(options, replace(FOR_FLOWS, idle_timeout_ms=idle_timeout_ms(options)))
+
+
+FOR_FLOWS = Given(Event, TOPIC, OUTPUT)
+
 CASES: dict[str, Case] = {
     "await": Case(_awaiting),
     "batch": Case(_batch),
@@ -355,7 +362,16 @@ CASES: dict[str, Case] = {
     "count": Case(_count),
     "dedupe": Case(_dedupe, windowed=False),
     "fail": Case(_marked, fails=True),
-    "flow": Case(lambda options: by_flow(options, Event, TOPIC, OUTPUT), newer=True),
+    "flow": Case(lambda options: by_flow(options, FOR_FLOWS), since=FIRST_SEED),
+    "flow-idle": Case(_idle_flow, idle=True, since=SECOND_SEED),
+    "flow-idle-backlog": Case(_idle_flow, idle=True, backlog=True, since=SECOND_SEED),
+    "flow-late": Case(
+        lambda options: by_flow(options, replace(FOR_FLOWS, lateness_ms=options.window_ms)),
+        late_by=1,
+        since=SECOND_SEED,
+    ),
+    "flow-stages": Case(lambda options: by_stages(options, FOR_FLOWS), further_windows=(3, 6), since=SECOND_SEED),
+    "flow-verbs": Case(lambda options: by_verbs(options, FOR_FLOWS), buries=True, since=SECOND_SEED),
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),
     "idle-backlog": Case(_count, idle=True, backlog=True),
@@ -372,5 +388,5 @@ CASES: dict[str, Case] = {
     "routed": Case(_routed),
     "running": Case(_running),
     "stateless": Case(_stateless, windowed=False),
-    "two-stages": Case(_two_stages),
+    "two-stages": Case(_two_stages, further_windows=(3,)),
 }

@@ -30,7 +30,8 @@ SHORTEST_MS, LONGEST_MS = 100, 5000
 def case_of(seed: int) -> str | None:
     """The job, where the seed is one of a backlog; else another one is drawn."""
     rng = random.Random(f"backlog {seed}")
-    return rng.choice(sorted(name for name, case in CASES.items() if case.backlog)) if rng.random() < SHARE else None
+    known = sorted(name for name, case in CASES.items() if case.backlog and case.since <= seed)
+    return rng.choice(known) if rng.random() < SHARE else None
 
 
 def with_backlog(options: Options, calm: bool) -> Options:

@@ -14,8 +14,8 @@ import msgspec
 
 from holon.job import Job
 from nodes.machine.code_check import JobMismatch, is_recorded
+from nodes.sim.case import FIRST_SEED
 from nodes.sim.faults.stage import Stage
-from nodes.sim.faults.stress import FIRST_SEED
 from nodes.sim.jobs import CASES
 from nodes.sim.node_process import InvariantBroken, NodeProcess
 from nodes.streams.jobs import open_job

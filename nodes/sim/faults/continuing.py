@@ -15,8 +15,8 @@ from holon.tracks.snapshot import Snapshot
 from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
 from nodes.errors import RunFailed
 from nodes.machine.config import JobRun
+from nodes.sim.case import FIRST_SEED
 from nodes.sim.faults.stage import Stage
-from nodes.sim.faults.stress import FIRST_SEED
 from nodes.sim.inputs.feed import Feed
 from nodes.sim.inputs.records import make_input
 from nodes.sim.jobs import CASES

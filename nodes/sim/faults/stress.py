@@ -10,13 +10,13 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nodes.sim.case import FIRST_SEED
+
 if TYPE_CHECKING:
     from nodes.sim.faults.stage import Stage
     from nodes.sim.node_process import NodeProcess
     from nodes.sim.options import Options
 
-FIRST_SEED = 1 << 40
-"""New seeds are drawn from here on; those below are what tests and reports name."""
 SHORTEST_TURN_MS, LONGEST_TURN_MS = 100, 5000
 SHORTEST_SPELL_MS = 2000
 POINTS = 4
@@ -114,4 +114,4 @@ class Stress:
             self._doomed.append((world.now_ms + rng.randint(0, soon_ms), process))
 
 
-__all__ = ["FIRST_SEED", "LONGEST_TURN_MS", "Stress", "replicas", "stressed"]
+__all__ = ["LONGEST_TURN_MS", "Stress", "replicas", "stressed"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holon.dataflow.flow import Flow
     from holon.job import Job
 
-FIRST_SEED = 1 << 40
+FIRST_SEED = 1 << 41
 
 
 class HolonSim(Protocol):

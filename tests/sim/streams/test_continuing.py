@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
+from nodes.sim.case import FIRST_SEED
 from nodes.sim.drawing import draw
 from nodes.sim.expected import expect
-from nodes.sim.faults.stress import FIRST_SEED
 from nodes.sim.many import explain
 from nodes.sim.options import Options
 from nodes.sim.run import simulate

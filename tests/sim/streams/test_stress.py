@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
+from nodes.sim.case import FIRST_SEED
 from nodes.sim.drawing import draw
-from nodes.sim.faults.stress import FIRST_SEED
 from nodes.sim.many import explain
 from nodes.sim.options import Faults
 from nodes.sim.run import run, simulate

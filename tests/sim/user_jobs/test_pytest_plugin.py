@@ -50,8 +50,8 @@ def run(folder: Path, suite: str, *arguments: str) -> str:
 def test_the_fixture_passes_what_is_right_and_names_the_seed_of_what_is_wrong(tmp_path: Path) -> None:
     output = run(tmp_path, SUITE)
     assert "2 failed, 2 passed" in output, output
-    assert re.search(r"job 'by-clock': seed 1099511627776 failed: .*results on 'results'", output), output
-    assert "replay: holon_sim(..., seed=1099511627776, nodes=2)" in output
+    assert re.search(r"job 'by-clock': seed 2199023255552 failed: .*results on 'results'", output), output
+    assert "replay: holon_sim(..., seed=2199023255552, nodes=2)" in output
     assert "'failing' fails on these records in one plain pass" in output
 
 

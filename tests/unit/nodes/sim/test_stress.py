@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
+from nodes.sim.case import FIRST_SEED, SECOND_SEED
 from nodes.sim.drawing import draw
-from nodes.sim.faults.stress import FIRST_SEED
 from nodes.sim.jobs import CASES
 from nodes.sim.many import fresh_base_seed
 from nodes.sim.options import Faults
@@ -34,14 +36,15 @@ def test_seeds_that_reports_name_keep_what_they_drew() -> None:
     assert not any(o.save_ms or o.faults.pressure or o.faults.kill_promoted or o.faults.kill_one for o in older)
 
 
-def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones() -> None:
-    newer = {name for name, case in CASES.items() if case.newer}
-    assert newer and newer <= {o.case for o in NEW}
-    assert not newer & {draw(seed).case for seed in range(FIRST_SEED - 300, FIRST_SEED)}
+@pytest.mark.parametrize("first", [FIRST_SEED, SECOND_SEED])
+def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones(first: int) -> None:
+    newer = {name for name, case in CASES.items() if case.since == first}
+    assert newer and newer <= {draw(seed).case for seed in range(first, first + 400)}
+    assert not newer & {draw(seed).case for seed in range(first - 400, first)}
 
 
-def test_new_base_seeds_are_drawn_with_stress() -> None:
-    assert all(FIRST_SEED <= fresh_base_seed() < 2 * FIRST_SEED for _ in range(20))
+def test_new_base_seeds_are_drawn_with_stress_and_all_jobs() -> None:
+    assert all(SECOND_SEED <= fresh_base_seed() < 2 * SECOND_SEED for _ in range(20))
 
 
 def test_copies_slow_stores_kills_of_new_owners_and_pressure_are_frequent_and_meet() -> None:

@@ -1,0 +1,80 @@
+"""The results of the simulated flows in plain Python: no line of Holon is shared."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+PLACES = 80
+
+Windows = Mapping[int, Sequence[tuple[int, dict[str, Any]]]]
+"""Window end -> its events with their partitions, by end."""
+
+
+def by_flow(windows: Windows) -> list[Any]:
+    """As the flow of that name."""
+    results: list[Any] = []
+    for end, events in windows.items():
+        found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for _, event in events:
+            found[-1 - event["key"] if event["amount"] % 2 else event["key"]].append(event)
+        totals = [
+            {"end": end, "key": key, "count": len(some), "amount": sum(one["amount"] for one in some),
+             "last": max(one["id"] for one in some)}
+            for key, some in found.items() if len(some) > 1
+        ]  # fmt: skip
+        largest = sorted((total["amount"] for total in totals), reverse=True)[:2]
+        results += [total for total in totals if largest and total["amount"] >= largest[-1]]
+    return results
+
+
+def by_verbs(windows: Windows) -> list[Any]:
+    """As the flow of that name."""
+    results: list[Any] = []
+    for events in windows.values():
+        sums: dict[int, int] = {}
+        amounts = set()
+        for _, event in events:
+            amount = event["amount"]
+            if gets_into_a_window(event):
+                sums[event["id"] % PLACES] = sums.get(event["id"] % PLACES, 0) + amount
+            if amount > 3:
+                amounts.add((event["key"], amount))
+            elif event["key"] % 2:
+                results.append({"id": event["id"], "double": 2 * amount})
+        results += [[place, total] for place, total in sums.items()]
+        results += [{"key": key, "amount": amount} for key, amount in amounts]
+    return results
+
+
+def gets_into_a_window(event: dict[str, Any]) -> bool:
+    """Of the flow of all verbs: the others are doubled, or filtered."""
+    return event["amount"] > 3 or event["amount"] == 0
+
+
+def filtered_by_verbs(windows: Windows) -> int:
+    """How many events no branch takes."""
+    return sum(0 < event["amount"] <= 3 and event["key"] % 2 == 0 for events in windows.values() for _, event in events)
+
+
+def by_stages(window_ms: int, windows: Windows) -> list[Any]:
+    """As the flow of that name."""
+    results: list[Any] = []
+    sums: Counter[int] = Counter()
+    for end, events in windows.items():
+        sums[_end(end - 1, 3 * window_ms)] += 2 * len(events)
+        for partition in {partition for partition, _ in events}:
+            keys = Counter(event["key"] for of, event in events if of == partition)
+            key, count = min(keys.items(), key=lambda item: (-item[1], item[0]))
+            results.append({"end": end, "largest": key, "count": count})
+    sixes: dict[int, int] = {}
+    for end, total in sums.items():
+        results.append({"end": end, "span": 3, "sum": total})
+        six = _end(end - 1, 6 * window_ms)
+        sixes[six] = max(total, sixes.get(six, total))
+    return results + [{"end": end, "span": 6, "sum": total} for end, total in sixes.items()]
+
+
+def _end(ts: int, size: int) -> int:
+    return (ts // size + 1) * size

@@ -1,0 +1,140 @@
+"""Flows for the simulation. Their results are computed a second time in ``expected.py`` beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holon import Job, Json, Tumbling
+from holon.dataflow import Flow, Stream
+from wcrdt import Sum
+
+if TYPE_CHECKING:
+    from nodes.sim.options import Options
+
+PLACES = 80
+"""Keys of the flow with many of them."""
+
+
+class Total(msgspec.Struct):
+    """One key of one window."""
+
+    end: int
+    key: int
+    count: int
+    amount: int
+    last: int
+
+
+class Part(msgspec.Struct):
+    """An event under another key."""
+
+    place: int
+    amount: int
+
+
+class Doubled(msgspec.Struct):
+    """One event with twice its amount."""
+
+    id: int
+    double: int
+
+
+class Largest(msgspec.Struct):
+    """The key with the most events on one partition."""
+
+    end: int
+    largest: int
+    count: int
+
+
+class Span(msgspec.Struct):
+    """A window of windows."""
+
+    end: int
+    span: int
+    sum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The simulation's own: what events are, the job's topics, and its settings."""
+
+    event: type[Any]
+    topic: str
+    output: str
+    lateness_ms: int = 0
+    idle_timeout_ms: int | None = None
+
+
+def _source(flow: Flow, options: Options, given: Given) -> Stream[Any]:
+    return flow.source(
+        given.topic,
+        Json[Any](given.event),
+        time=lambda e: e.ts,
+        out_of_order=options.delay_ms,
+        idle=given.idle_timeout_ms,
+        max_future_skew_ms=None,
+    )
+
+
+def by_flow(options: Options, given: Given) -> Job:
+    """Keys of odd amounts are turned around; of each window's keys with two records those with the two largest sums."""
+    flow = Flow("flow", lateness=given.lateness_ms)
+    totals = (
+        _source(flow, options, given)
+        .key_by(lambda e: -1 - e.key if e.amount % 2 else e.key)
+        .window(Tumbling(options.window_ms))
+        .agg(lambda g: Total(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount), g.max(lambda e: e.id)))
+    )
+    totals.filter(lambda total: total.count > 1).top(2, by=lambda total: total.amount, ties="all").sink(given.output)
+    return flow.job
+
+
+def _parts(columns: Mapping[str, Any]) -> dict[str, Any]:
+    return {"place": columns["id"] % PLACES, "amount": columns["amount"]}
+
+
+def by_verbs(options: Options, given: Given) -> Job:
+    """Fails at marked records. Of dear ones and those for nothing sums by 80 keys; of dear ones each key's amounts.
+
+    Cheap ones of odd keys are doubled, in the order of their ids; other cheap ones are filtered.
+    """
+    flow = Flow("flow-verbs", on_error="dead-letter")
+    sound = _source(flow, options, given).filter(lambda e: 1 // (1 - e.mark) > 0)
+    dear, cheap = sound.split(lambda e: e.amount > 3)
+    windows = Tumbling(options.window_ms)
+    some = dear.union(cheap.filter(lambda e: e.amount == 0)).map_columns(_parts, Part)
+    some.key_by(lambda p: p.place).window(windows).fold(Sum(), lambda p: p.amount).sink(
+        given.output, key=lambda row: row[0]
+    )
+    dear.key_by(lambda e: e.key).window(windows).distinct(lambda e: e.amount).map(
+        lambda row: {"key": row[0], "amount": row[1]}
+    ).sink("amounts")
+    cheap.filter_map(lambda e: Doubled(e.id, 2 * e.amount) if e.key % 2 else None).sink("doubled", key=lambda d: d.id)
+    return flow.job
+
+
+def by_stages(options: Options, given: Given) -> Job:
+    """Each partition's largest key; windows of all partitions and of each, in windows three and six times as long."""
+    flow = Flow("flow-stages")
+    events, windows = _source(flow, options, given), Tumbling(options.window_ms)
+    each = (
+        events.per_partition()
+        .key_by(lambda e: e.key)
+        .window(windows)
+        .agg(lambda g: Largest(g.window.end_ms, g.key, g.count()))
+    )
+    each.top(1, by=lambda part: part.count).sink(given.output)
+    counts = events.window(windows).agg(lambda g: g.count()).union(each.all_partitions().map(lambda part: part.count))
+    threes = counts.window(Tumbling(3 * options.window_ms)).agg(
+        lambda g: Span(g.window.end_ms, 3, g.sum(lambda count: count))
+    )
+    threes.sink("threes")
+    threes.window(Tumbling(6 * options.window_ms)).agg(
+        lambda g: Span(g.window.end_ms, 6, g.max(lambda span: span.sum))
+    ).sink("sixes")
+    return flow.job
