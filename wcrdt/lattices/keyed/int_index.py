@@ -19,6 +19,11 @@ _LEAST_BITS = 6
 _FULL = 2, 3
 """At most two of three slots are taken."""
 
+_FEW = 128
+"""So few that still search look at a run of slots at once: by single slots the last ones take dozens of rounds."""
+_RUN = np.arange(16)
+_NEXT = _RUN + 1
+
 _SPREAD, _LEAST_SPREAD = 2, 64
 """Integers within so many times their number, and some more, lie close to each other."""
 
@@ -80,10 +85,20 @@ class IntIndex:
         slots = self._slots(keys)
         found = table[slots].astype(np.int64)
         rows = np.flatnonzero((found >= 0) & (self._keys[found] != keys)) if self.count else _NO_ROWS
-        while len(rows):
+        while len(rows) > _FEW:
             slots[rows] = at = (slots[rows] + 1) & mask
             found[rows] = places = table[at].astype(np.int64)
             rows = rows[(places >= 0) & (self._keys[places] != keys[rows])]
+        at, wanted = slots[rows], keys[rows]
+        while len(rows):
+            runs = (at[:, None] + _NEXT) & mask
+            places = table[runs]
+            ends = (places < 0) | (self._keys[places] == wanted[:, None])
+            first = ends.argmax(axis=1)
+            each = np.arange(len(rows))
+            found[rows] = places[each, first]
+            left = ~ends[each, first]
+            rows, at, wanted = rows[left], runs[left, -1], wanted[left]
         return found
 
     def add(self, keys: Ints) -> None:
@@ -138,7 +153,7 @@ class IntIndex:
         stored, mask = self._keys, np.int64((1 << self._bits) - 1)
         places = np.arange(begin, self.count, dtype=np.int32)
         slots = self._slots(stored[begin : self.count])
-        while len(places):
+        while len(places) > _FEW:
             free = table[slots] < 0
             table[slots[free]] = places[free]
             lost = table[slots] != places
@@ -148,6 +163,20 @@ class IntIndex:
             if twice.any():
                 stored[places[twice]] += 1
                 slots[twice] = self._slots(stored[places[twice]])
+        while len(places):
+            runs = (slots[:, None] + _RUN) & mask
+            there = table[runs]
+            ends = (there < 0) | (stored[there] == stored[places][:, None])
+            first = ends.argmax(axis=1)
+            each = np.arange(len(places))
+            slots, ended = runs[each, first], ends[each, first]
+            free = table[slots] < 0
+            table[slots[free]] = places[free]
+            twice = ended & ~free
+            stored[places[twice]] += 1
+            slots = np.where(twice, self._slots(stored[places]), np.where(ended, slots, runs[:, -1] + 1))
+            lost = ~free | (table[runs[each, first]] != places)
+            places, slots = places[lost], slots[lost]
 
     def _slots(self, keys: Ints) -> Ints:
         mixed = keys.view(np.uint64) * self._factor
