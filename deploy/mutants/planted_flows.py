@@ -6,6 +6,7 @@ from deploy.mutants.model import Mutant
 
 ARITHMETIC = ("tests/unit/holon/dataflow/test_arithmetic.py",)
 FLOW = ("tests/unit/holon/dataflow/test_flow.py",)
+NONE = ("tests/unit/holon/dataflow/test_none.py",)
 VERBS = ("tests/unit/holon/dataflow/test_verbs.py",)
 USER_JOBS = ("tests/sim/user_jobs/test_simulated.py",)
 
@@ -41,9 +42,37 @@ FLOWS = (
     Mutant(
         "code that tests identity is followed",
         "holon/dataflow/code_scan.py",
-        'if step.opname in _REFUSED or step.opname.endswith(("_NONE", "_NOT_NONE")):',
-        'if step.opname in _REFUSED and step.opname != "IS_OP":',
-        tests=FLOW,
+        "elif step.opname in _REFUSED:",
+        'elif step.opname in _REFUSED and step.opname != "IS_OP":',
+        tests=NONE,
+    ),
+    Mutant(
+        "a value that a jump leads to is taken for None",
+        "holon/dataflow/code_scan.py",
+        "on_top = None if step.is_jump_target else before",
+        "on_top = before",
+        tests=NONE,
+    ),
+    Mutant(
+        "rows that a function has made hold None where their type allows it alone",
+        "holon/dataflow/tracing.py",
+        "if asks_none and not checked:",
+        "if asks_none and not checked and row_type is None:",
+        tests=NONE,
+    ),
+    Mutant(
+        "defaults are checked",
+        "holon/dataflow/tracing.py",
+        "return not known or hasattr",
+        "return hasattr",
+        tests=NONE,
+    ),
+    Mutant(
+        "a field that may be None is None in all rows",
+        "holon/dataflow/tracing.py",
+        'self._nones[field.path] = self.decide(Apply("is None", is_none, (field,)))',
+        "self._nones[field.path] = True",
+        tests=NONE,
     ),
     Mutant(
         "ties at the end of a top are cut off",

@@ -73,7 +73,8 @@ class Aggregation(Step):
         assert self.above is not None
         functions = {self.names[asked]: one.of for asked, one in self.aggregates.items()} | {"key": self.key}
         row_type = self.above.row_type
-        return {name: followed(each, row_type) for name, each in functions.items() if each is not None}
+        checked = self.above.is_checked
+        return {name: followed(each, row_type, checked=checked) for name, each in functions.items() if each is not None}
 
     @cached_property
     def followed_result(self) -> Followed:
@@ -179,7 +180,7 @@ class Top(Step):
     @cached_property
     def _followed(self) -> Followed:
         assert self.above is not None
-        return followed(self.by, self.above.row_type)
+        return followed(self.by, self.above.row_type, checked=self.above.is_checked)
 
     def how(self) -> str:
         return "columns" if self._followed[0] is not None else f"{ROW_BY_ROW}{self._followed[1]}"

@@ -38,6 +38,11 @@ def truth(column: Column) -> NDArray[np.bool_]:
     return np.fromiter(map(bool, rows), np.bool_, len(rows))
 
 
+def is_none(value: Any) -> bool:
+    """Whether it is None."""
+    return value is None
+
+
 def applied(function: Callable[..., Any], given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column:
     """The function of each row; ``fixed`` arguments are one value for all rows.
 
@@ -158,6 +163,10 @@ def _absolute(column: Any) -> Column | None:
     return np.abs(numbers[0])
 
 
+def _never_none(column: Any) -> Column | None:
+    return np.zeros(len(column), np.bool_) if isinstance(column, np.ndarray | Texts) else None
+
+
 _QUICK: dict[Callable[..., Any], Quick] = {
     operator.add: _with_extremes(operator.add),
     operator.sub: _with_extremes(operator.sub),
@@ -167,4 +176,5 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     operator.floordiv: _of_whole_numbers(operator.floordiv),
     operator.mod: _of_whole_numbers(operator.mod),
     operator.abs: _absolute,
+    is_none: _never_none,
 } | {each: _comparison(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)}

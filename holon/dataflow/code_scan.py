@@ -40,17 +40,21 @@ class Untraceable(Exception):
     """A function cannot be followed with placeholders; the message names what it does."""
 
 
-def scan(function: Any) -> None:
-    """Raise ``Untraceable`` if following the function could show something else than calling it with values."""
+def scan(function: Any) -> bool:
+    """Raise ``Untraceable`` if following the function could show something else than calling it with values.
+
+    True where it asks whether something is None: then a field that may be None has to be None on a way of its own.
+    """
     if not isinstance(function, FunctionType):
         raise Untraceable(f"a {type(function).__name__} is no function written in Python")
-    _scan(function, set())
+    return _scan(function, set())
 
 
-def _scan(function: FunctionType, seen: set[CodeType]) -> None:
+def _scan(function: FunctionType, seen: set[CodeType]) -> bool:
     if function.__code__ in seen:
-        return
+        return False
     seen.add(function.__code__)
+    asks = False
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     if not all(map(is_constant, defaults)):
         raise Untraceable("an argument of it has a default that may change")
@@ -60,13 +64,21 @@ def _scan(function: FunctionType, seen: set[CodeType]) -> None:
             raise Untraceable("it uses try, with or a comprehension")
         if code.co_flags & (0x20 | 0x80 | 0x200):
             raise Untraceable("it is a generator, or async")
+        before = None
         for step in dis.get_instructions(code):
-            if step.opname in _REFUSED or step.opname.endswith(("_NONE", "_NOT_NONE")):
-                raise Untraceable(f"it uses {_REFUSED.get(step.opname, 'a comparison by `is None`')}")
+            # Behind a jump the value on top may be another one.
+            on_top = None if step.is_jump_target else before
+            with_none = on_top is not None and on_top.opname == "LOAD_CONST" and on_top.argval is None
+            if step.opname.endswith(("_NONE", "_NOT_NONE")) or (step.opname == "IS_OP" and with_none):
+                asks = True
+            elif step.opname in _REFUSED:
+                raise Untraceable(f"it uses {_REFUSED[step.opname]}")
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                _check_name(step.argval, _global(function, step.argval), seen)
+                asks |= _check_name(step.argval, _global(function, step.argval), seen)
             elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
-                _check_name(step.argval, held[step.argval].cell_contents, seen)
+                asks |= _check_name(step.argval, held[step.argval].cell_contents, seen)
+            before = step
+    return asks
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -86,14 +98,15 @@ def _global(function: FunctionType, name: str) -> Any:
     return found
 
 
-def _check_name(name: str, value: Any, seen: set[CodeType]) -> None:
+def _check_name(name: str, value: Any, seen: set[CodeType]) -> bool:
     if isinstance(value, FunctionType):
-        _scan(value, seen)
-    elif isinstance(value, type) and issubclass(value, msgspec.Struct):
+        return _scan(value, seen)
+    if isinstance(value, type) and issubclass(value, msgspec.Struct):
         if hasattr(value, "__post_init__"):
             raise Untraceable(f"{name} checks itself (__post_init__)")
     elif not (_is_pure(name, value) or is_constant(value)):
         raise Untraceable(f"it uses {name!r}, a {type(value).__name__}")
+    return False
 
 
 def _is_pure(name: str, value: Any) -> bool:

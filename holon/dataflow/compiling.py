@@ -32,7 +32,7 @@ class FieldFunction:
 
     @cached_property
     def _decision(self) -> Decision | None:
-        return followed(self.function, self.struct)[0]
+        return followed(self.function, self.struct, checked=True)[0]
 
     def __call__(self, columns: Mapping[str, Column]) -> Column:
         rows = len(next(iter(columns.values())))

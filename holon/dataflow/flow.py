@@ -198,7 +198,7 @@ def _timestamp(function: Any, struct: Any, unit: TimeUnit | None) -> tuple[Any, 
     """The ``timestamp`` and ``timestamp_unit`` of a source."""
     if function is None or struct is OBJECTS:
         return function, unit
-    decision, _ = followed(function, struct)
+    decision, _ = followed(function, struct, checked=True)
     if isinstance(decision, Leaf) and isinstance(decision.result, Field):
         path = decision.result.path
         if unit is None and type_at(struct, path) is datetime.datetime:

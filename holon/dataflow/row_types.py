@@ -48,6 +48,10 @@ class OfType(Step):
     def row_type(self) -> Any:
         return self.kind
 
+    @property
+    def is_checked(self) -> bool:
+        return self.above is not None and self.above.is_checked
+
     def how(self) -> str:
         return "columns"
 

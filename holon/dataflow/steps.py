@@ -73,6 +73,11 @@ class Step:
         return 0 if self.above is None else self.above.stage
 
     @property
+    def is_checked(self) -> bool:
+        """Whether rows are Structs as a format has read them, so that their fields have the declared types."""
+        return False
+
+    @property
     def is_parted(self) -> bool:
         """Whether the rows of a window come in several parts, since streams were united."""
         return self.above is not None and self.above.is_parted
@@ -122,17 +127,21 @@ class Entry(Step):
     def row_type(self) -> Any:
         return self.struct
 
+    @property
+    def is_checked(self) -> bool:
+        return self.struct is not OBJECTS or bool(self.kinds)
+
 
 Followed = tuple[Decision | None, str]
 """Expressions, or None and the reason why a function is called for each row."""
 
 
-def followed(function: Callable[[Any], Any], row_type: Any) -> Followed:
-    """The expressions of a function of rows."""
+def followed(function: Callable[[Any], Any], row_type: Any, *, checked: bool = False) -> Followed:
+    """The expressions of a function of rows; ``checked``: rows as a format has read them."""
     if row_type is OBJECTS:
         return None, "its rows are objects"
     try:
-        return trace(function, row_type), ""
+        return trace(function, row_type, checked=checked), ""
     except Untraceable as error:
         return None, str(error)
 
@@ -153,7 +162,11 @@ class RowStep(Step):
         if self.kind == "flat_map":
             return None, "flat_map is called for each row"
         assert self.above is not None
-        return followed(self.function, self.above.row_type)
+        return followed(self.function, self.above.row_type, checked=self.above.is_checked)
+
+    @property
+    def is_checked(self) -> bool:
+        return self.kind in ("filter", "reject") and self.above is not None and self.above.is_checked
 
     @property
     def decision(self) -> Decision | None:
@@ -288,6 +301,11 @@ class United(Step):
         assert self.above is not None
         found = self.above.row_type
         return found if all(other.row_type is found for other in self.others) else OBJECTS
+
+    @property
+    def is_checked(self) -> bool:
+        assert self.above is not None
+        return self.above.is_checked and all(other.is_checked for other in self.others)
 
     @property
     def is_parted(self) -> bool:

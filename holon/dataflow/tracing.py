@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from types import NoneType, UnionType
+from typing import Annotated, Any, NoReturn, Union, get_args, get_origin
 
 import msgspec
 
+from holon.dataflow.arithmetic import is_none
 from holon.dataflow.code_scan import Untraceable, scan
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Apply, Branch, Constant, Decision, Expression, Field, Leaf
@@ -37,16 +39,29 @@ _OF_TEXT = ("count", "endswith", "find", "isalnum", "isalpha", "isdigit", "islow
 class Path:
     """One way through a function: its conditions with the answers that it got, and all expressions that it made."""
 
-    def __init__(self, answers: tuple[bool, ...]) -> None:
+    def __init__(self, answers: tuple[bool, ...], asks_none: bool = False) -> None:
         self._answers = answers
+        self.asks_none = asks_none
         self.taken: list[tuple[Expression, bool]] = []
         self.made: list[Apply] = []
+        self._nones: dict[tuple[str, ...], bool] = {}
 
     def decide(self, condition: Expression) -> bool:
         number = len(self.taken)
         answer = self._answers[number] if number < len(self._answers) else True
         self.taken.append((condition, answer))
         return answer
+
+    def is_none(self, field: Field) -> bool:
+        """Whether the field is None on this way: one answer for each field."""
+        if field.path not in self._nones:
+            self._nones[field.path] = self.decide(Apply("is None", is_none, (field,)))
+        return self._nones[field.path]
+
+    @property
+    def has_none(self) -> bool:
+        """Whether a field is None on this way."""
+        return any(self._nones.values())
 
     def apply(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
         made = Apply(name, function, arguments)
@@ -75,7 +90,10 @@ class Placeholder:
     def __getattr__(self, name: str) -> Any:
         fields = _field_types(self._type)
         if name in fields and isinstance(self._expression, Field):
-            return Placeholder(Field((*self._expression.path, name)), self._path, fields[name])
+            found = Field((*self._expression.path, name))
+            if not self._path.asks_none or not may_be_none(self._type, name):
+                return Placeholder(found, self._path, fields[name])
+            return None if self._path.is_none(found) else Placeholder(found, self._path, without_none(fields[name]))
         if self._type is str and name in (*_TO_TEXT, *_OF_TEXT):
             return _TextMethod(self, name)
         if fields and not hasattr(self._type, name):
@@ -165,17 +183,21 @@ class _TextMethod:
         return self._owner._apply(f".{self._name}", getattr(str, self._name), *given, type=kind)
 
 
-def trace(function: Callable[[Any], Any], row_type: Any) -> Decision:
+def trace(function: Callable[[Any], Any], row_type: Any, *, checked: bool = False) -> Decision:
     """The result of a function for a row of this type (None: not known).
 
-    Raises ``Untraceable``, and ``FlowError`` for a field that the type does not have.
+    ``checked``: fields have their declared types, since a format has read them. A Struct that a function makes may hold
+    None anywhere. Raises ``Untraceable``, and ``FlowError`` for a field that the type does not have.
     """
-    return trace_with(function, lambda path: Placeholder(Field(()), path, row_type))
+    asks_none = scan(function)
+    if asks_none and not checked:
+        raise Untraceable("it uses `is None` on rows that a function has made")
+    return _follow(function, lambda path: Placeholder(Field(()), path, row_type), _used_leaf, asks_none)
 
 
 def trace_with(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> Decision:
     """As ``trace``, with an argument that is made for each way through the function."""
-    scan(function)
+    _refuse_none(function)
     return _follow(function, argument, _used_leaf)
 
 
@@ -184,24 +206,34 @@ def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], A
 
     Raises as ``trace``.
     """
-    scan(function)
+    _refuse_none(function)
     _follow(function, argument, lambda *_: Leaf(Constant(None)))
 
 
+def _refuse_none(function: Callable[[Any], Any]) -> None:
+    if scan(function):
+        raise Untraceable("it uses a comparison by `is None`")
+
+
 def _follow(
-    function: Callable[[Any], Any], argument: Callable[[Path], Any], leaf_of: Callable[[Any, Path], Leaf]
+    function: Callable[[Any], Any],
+    argument: Callable[[Path], Any],
+    leaf_of: Callable[[Any, Path], Leaf],
+    asks_none: bool = False,
 ) -> Decision:
     paths: list[tuple[Path, Leaf]] = []
     waiting: list[tuple[bool, ...]] = [()]
     while waiting:
         answers = waiting.pop()
-        path = Path(answers)
+        path = Path(answers, asks_none)
         try:
             leaf = leaf_of(function(argument(path)), path)
         except (Untraceable, FlowError):
             raise
         except USER_ERRORS as error:
-            raise Untraceable(f"with a placeholder it raises {type(error).__name__}: {error}") from error
+            if not path.has_none:
+                raise Untraceable(f"with a placeholder it raises {type(error).__name__}: {error}") from error
+            leaf = Leaf(Apply("called", function, (Field(()),)))  # rows of this way, if there are any, raise it
         paths.append((path, leaf))
         taken = [answer for _, answer in path.taken]
         waiting += [(*taken[:number], False) for number in range(len(answers), len(taken))]
@@ -269,6 +301,33 @@ def _field_types(type: Any) -> dict[str, Any]:
     if isinstance(type, type_) and issubclass(type, msgspec.Struct):
         return {field.name: field.type for field in msgspec.structs.fields(type)}
     return {}
+
+
+def may_be_none(struct: Any, name: str) -> bool:
+    """Whether a field of a Struct may be None though a format has checked it: its default is checked by no format."""
+    (field,) = (field for field in msgspec.structs.fields(struct) if field.name == name)
+    plain = field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
+    known = type(field.default) in (int, float, str, bytes, bool) or plain
+    return not known or hasattr(struct, "__post_init__") or _holds_none(field.type)
+
+
+def _holds_none(type: Any) -> bool:
+    if isinstance(type, type_):
+        return type in (NoneType, object, Any)
+    origin = get_origin(type)
+    if origin is Annotated:
+        return _holds_none(get_args(type)[0])
+    if origin in (Union, UnionType):
+        return any(map(_holds_none, get_args(type)))
+    return not (isinstance(origin, type_) and issubclass(origin, list | dict | tuple | set | frozenset))
+
+
+def without_none(type: Any) -> Any:
+    """The type of a value that is not None."""
+    if get_origin(type) not in (Union, UnionType):
+        return type
+    kinds = [kind for kind in get_args(type) if kind is not NoneType]
+    return kinds[0] if len(kinds) == 1 else None
 
 
 type_ = type

@@ -134,7 +134,6 @@ def test_functions_that_cannot_be_followed_give_the_same() -> None:
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (lambda b: 1 if b.price is None else 2, "is None"),
         (lambda b: 1 if b.channel is b.place.city else 2, "`is`"),
         (lambda b: isinstance(b.price, int), "isinstance"),
         (lambda b: f"{b.price}", "the value itself"),

@@ -1,0 +1,160 @@
+"""Functions that ask for None are followed where a format has checked the fields, and give what Python gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+
+from holon import Json, Tumbling
+from holon.dataflow import Flow, FlowError, Stream
+from holon.dataflow.tracing import may_be_none
+from wcrdt import Sum
+
+
+class Place(msgspec.Struct):
+    city: str
+    zip: int | None = None
+
+
+class Bid(msgspec.Struct):
+    at: int
+    price: int
+    note: str | None = None
+    limit: int | None = None
+    place: Place | None = None
+
+
+ROWS = [
+    Bid(0, 5, "a", 3, Place("Bern", 3000)),
+    Bid(1, 6),
+    Bid(2, 7, None, 9, Place("Basel")),
+    Bid(3, 0, "", 0, None),
+    Bid(4, 2, "b", None, Place("Zug", 6300)),
+]
+
+
+def bids_of(flow: Flow) -> Stream[Bid]:
+    return flow.source("bids", Json(Bid), time=lambda b: b.at)
+
+
+def helper(value: Any, other: Any) -> Any:
+    return other if value is None else value
+
+
+FUNCTIONS: list[Callable[[Bid], Any]] = [
+    lambda b: b.note is None,
+    lambda b: b.note is not None and b.note.upper() == "A",
+    lambda b: b.price if b.limit is None else b.limit - b.price,
+    lambda b: helper(b.limit, b.price) * 2,
+    lambda b: (b.place.city, helper(b.place.zip, 0)) if b.place is not None else ("", -1),
+    lambda b: (b.price is None, None is None, (b.note or b.limit) is None),
+    lambda b: Place("none", b.limit) if b.place is None else Place(b.place.city.lower()),
+    lambda b: b.limit == 3 or b.limit is None,
+]
+
+
+@pytest.mark.parametrize("number", range(len(FUNCTIONS)))
+def test_asking_for_none_is_followed(number: int) -> None:
+    flow = Flow("none")
+    bids_of(flow).map(FUNCTIONS[number]).sink("out")
+    assert flow.explain()[1].how == "columns"
+    wanted = msgspec.json.decode(msgspec.json.encode([FUNCTIONS[number](row) for row in ROWS]))
+    assert flow.collect({"bids": ROWS}) == wanted
+
+
+def test_filters_keys_and_folded_values_ask_for_none() -> None:
+    flow = Flow("asks", columnar=True)
+    some = bids_of(flow).filter(lambda b: b.note is not None or b.limit is not None)
+    windows = some.key_by(lambda b: "" if b.place is None else b.place.city).window(Tumbling("1m"))
+    windows.fold(Sum(), lambda b: 0 if b.limit is None else b.limit).sink("out")
+    assert flow.collect({"bids": ROWS}) == [["", 0], ["Basel", 9], ["Bern", 3], ["Zug", 0]]
+
+
+def test_what_fails_for_none_is_the_failure_of_such_records_alone() -> None:
+    flow = Flow("fails", on_error="dead-letter")
+    bids_of(flow).map(lambda b: 0 if b.note is None else b.limit + 1 if b.price != 2 else b.place.zip).sink("out")
+    assert flow.explain()[1].how == "columns"
+    assert flow.collect({"bids": ROWS}) == [4, 0, 0, 1, 6300]
+    other = Flow("fails", on_error="dead-letter")
+    bids_of(other).map(lambda b: b.limit > 1 if b.note is not None else False).sink("out")
+    assert other.explain()[1].how == "columns"
+    assert other.collect({"bids": ROWS}) == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda b: b.note is (b.place if b.price else None),
+        lambda b: b.note is b.limit,
+        lambda b: None is b.note,
+    ],
+)
+def test_other_identity_is_called_for_each_row(function: Callable[[Bid], Any]) -> None:
+    flow = Flow("called")
+    bids_of(flow).map(function).sink("out")
+    assert flow.explain()[1].how == "row by row: it uses `is`"
+    assert flow.collect({"bids": ROWS}) == list(map(function, ROWS))
+
+
+def test_rows_that_a_function_has_made_may_hold_none_anywhere() -> None:
+    flow = Flow("made")
+    made = bids_of(flow).map(lambda b: Place(b.note, b.price))  # type: ignore[arg-type]
+    made.map(lambda p: "none" if p.city is None else p.city).sink("out")
+    assert flow.explain()[2].how == "row by row: it uses `is None` on rows that a function has made"
+    assert flow.collect({"bids": ROWS}) == ["a", "none", "none", "", "b"]
+
+
+class Sale(msgspec.Struct, tag=True):
+    note: str | None
+
+
+class Refund(msgspec.Struct, tag=True):
+    id: int
+
+
+def test_rows_of_one_struct_are_checked_as_far_as_all_before_are() -> None:
+    flow = Flow("kinds")
+    events = flow.source("events", Json[Sale | Refund](Sale | Refund))
+    events.of(Sale).map(lambda s: s.note is None).sink("out")
+    made = events.map(lambda e: e).of(Sale).of(Sale)
+    made.map(lambda s: s.note is None).sink("made")
+    assert [step.how.partition(":")[0] for step in flow.explain() if step.verb == "map"] == [
+        "columns",
+        "row by row",
+        "row by row",
+    ]
+    assert flow.collect({"events": [Sale(None), Refund(1), Sale("x")]}) == [True, False]
+
+
+def test_a_function_of_groups_that_asks_for_none_is_refused() -> None:
+    flow = Flow("groups")
+    stream = bids_of(flow).window(Tumbling("1m"))
+    with pytest.raises(FlowError, match=r"which aggregates .*: it uses a comparison by `is None`"):
+        stream.agg(lambda g: g.count() if g.max(lambda b: b.price) is None else 0)
+
+
+class Odd(msgspec.Struct):
+    plain: int
+    text: str = ""
+    default: int = None  # type: ignore[assignment]
+    made: list[int] = msgspec.field(default_factory=list)
+    marked: Annotated[str, msgspec.Meta(min_length=1)] = "x"
+    maybe: Annotated[int | None, msgspec.Meta(ge=0)] = 0
+    anything: Any = 0
+    several: int | str = 0
+
+
+class Checks(msgspec.Struct):
+    plain: int
+
+    def __post_init__(self) -> None:
+        self.plain = None  # type: ignore[assignment]
+
+
+def test_defaults_and_own_checks_may_put_none_where_no_type_allows_it() -> None:
+    none = {name for name in Odd.__struct_fields__ if may_be_none(Odd, name)}
+    assert none == {"default", "made", "maybe", "anything"}
+    assert may_be_none(Checks, "plain")
