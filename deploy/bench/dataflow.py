@@ -38,6 +38,7 @@ class Bid(msgspec.Struct):
     price: int
     channel: str
     at: int
+    note: str | None
 
 
 class Hot(msgspec.Struct):
@@ -77,7 +78,20 @@ def by_expressions() -> Job:
 def row_by_row() -> Job:
     """The filter's code keeps it from being followed."""
     flow = Flow("called")
-    _aggregated(_bids(flow).filter(lambda bid: bid.price is not None and bid.price > 100))
+    _aggregated(_bids(flow).filter(lambda bid: isinstance(bid.price, int) and bid.price > 100))
+    return flow.job
+
+
+def asking_for_none() -> Job:
+    flow = Flow("asking")
+    _aggregated(_bids(flow).filter(lambda bid: bid.note is not None and bid.price > 100))
+    return flow.job
+
+
+def asking_row_by_row() -> Job:
+    """As before, and not followed."""
+    flow = Flow("asking-called")
+    _aggregated(_bids(flow).filter(lambda bid: isinstance(bid.note, str) and bid.price > 100))
     return flow.job
 
 
@@ -99,6 +113,7 @@ def main() -> int:
     ensure()
     hand = Job("hand", Source("bids", JsonColumns(Bid), timestamp="at"), Hand, output="hot-by-hand")
     jobs = {"by hand": hand, "flow": by_expressions(), "flow, filter row by row": row_by_row()}
+    jobs |= {"flow, asks for None": asking_for_none(), "the same, row by row": asking_row_by_row()}
     draw = random.Random(1)
     found: dict[str, list[float]] = {name: [] for name in jobs}
     with tempfile.TemporaryDirectory() as folder:
@@ -106,6 +121,7 @@ def main() -> int:
         with path.open("w") as lines:
             for number in range(arguments.records):
                 bid = {"auction": draw.randrange(KEYS), "price": draw.randrange(1_000), "channel": "web", "at": number}
+                bid["note"] = None if number % 2 else "first"
                 lines.write(json.dumps(bid) + "\n")
         records = FileRecords(path, arguments.records)
         for _ in range(arguments.pairs):

@@ -61,6 +61,13 @@ FLOWS = (
         tests=NONE,
     ),
     Mutant(
+        "rows that are None count as present",
+        "holon/columnar/structs/lazy.py",
+        "return self._values if plain and bool(np.all(self._marks == PRESENT)) else None",
+        "return self._values if plain else None",
+        tests=("tests/unit/holon/columnar/test_lazy.py",),
+    ),
+    Mutant(
         "defaults are checked",
         "holon/dataflow/tracing.py",
         "return not known or hasattr",

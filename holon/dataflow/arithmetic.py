@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import Texts
+from holon.columnar.structs.lazy import LazyColumn
 from holon.formats.batch import Column
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -163,7 +164,9 @@ def _absolute(column: Any) -> Column | None:
     return np.abs(numbers[0])
 
 
-def _never_none(column: Any) -> Column | None:
+def _nones(column: Any) -> Column | None:
+    if isinstance(column, LazyColumn):
+        return column.nones()
     return np.zeros(len(column), np.bool_) if isinstance(column, np.ndarray | Texts) else None
 
 
@@ -176,5 +179,5 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     operator.floordiv: _of_whole_numbers(operator.floordiv),
     operator.mod: _of_whole_numbers(operator.mod),
     operator.abs: _absolute,
-    is_none: _never_none,
+    is_none: _nones,
 } | {each: _comparison(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)}

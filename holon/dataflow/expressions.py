@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import applied, as_list, truth
 from holon.formats.batch import Column
 
@@ -83,7 +84,9 @@ def evaluate(expression: Expression, rows: Fields) -> Column:
     """The column of an expression: an array, texts or a list. Raises what Python raises for the first such row."""
     match expression:
         case Field(path):
-            return rows.field(path)
+            found = rows.field(path)
+            present = found.present() if isinstance(found, LazyColumn) else None
+            return found if present is None else present
         case Constant(value):
             return constant(value, len(rows))
         case Apply(_, function, arguments):

@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holon.columnar.payloads import Texts
+from holon.columnar.structs.kinds import NULL, PRESENT
+from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.expressions import column_of
 from holon.dataflow.rows import Rows
@@ -113,15 +115,25 @@ def imported(text: str) -> Callable[[Any], Any]:
     return module.function
 
 
-def columns(rows: list[Row]) -> Rows:
+def int_column(values: list[int]) -> Any:
+    return np.array(values, np.int64)
+
+
+def lazily(values: list[Any], of: Callable[[list[Any]], Any], filler: Any) -> LazyColumn:
+    """As the compiled loops give a field that may be None."""
+    marks = np.array([NULL if value is None else PRESENT for value in values], np.int64)
+    return LazyColumn(of([filler if value is None else value for value in values]), marks)
+
+
+def columns(rows: list[Row], lazy: bool = False) -> Rows:
     found = {
         "a": np.array([row.a for row in rows], np.int64),
         "b": np.array([row.b for row in rows], np.int64),
         "x": np.array([row.x for row in rows], np.float64),
         "f": np.array([row.f for row in rows], np.bool_),
         "t": Texts.of([row.t for row in rows]),
-        "n": [row.n for row in rows],
-        "s": [row.s for row in rows],
+        "n": lazily([row.n for row in rows], int_column, 0) if lazy else [row.n for row in rows],
+        "s": lazily([row.s for row in rows], Texts.of, "") if lazy else [row.s for row in rows],
         "p": [row.p for row in rows],
         "p.z": [None if row.p is None else row.p.z for row in rows],
     }
@@ -140,12 +152,14 @@ def test_columns_give_what_python_gives_row_by_row(text: str, rows: list[Row], c
     check_same(text, rows, cut)
 
 
-@given(NONE_FUNCTIONS, ROWS, st.integers(0, 12))
-def test_fields_that_may_be_none_give_what_python_gives_row_by_row(text: str, rows: list[Row], cut: int) -> None:
-    check_same(text, rows, cut)
+@given(NONE_FUNCTIONS, ROWS, st.integers(0, 12), st.booleans())
+def test_fields_that_may_be_none_give_what_python_gives_row_by_row(
+    text: str, rows: list[Row], cut: int, lazy: bool
+) -> None:
+    check_same(text, rows, cut, lazy)
 
 
-def check_same(text: str, rows: list[Row], cut: int) -> None:
+def check_same(text: str, rows: list[Row], cut: int, lazy: bool = False) -> None:
     function = imported(text)
     decision, reason = followed(function, Row, checked=True)
     if decision is None:
@@ -156,9 +170,12 @@ def check_same(text: str, rows: list[Row], cut: int) -> None:
     good = [row for row, one in zip(rows, expected, strict=True) if not one.startswith("raises")]
     # A row that fails alone fails the batch, as halving it finds out; all others are the same however they are cut.
     for row, one in zip(rows, expected, strict=True):
-        assert outcome(lambda alone: as_list(column_of(decision, columns([alone])))[0], row) == one
+        assert outcome(lambda alone: as_list(column_of(decision, columns([alone], lazy)))[0], row) == one
     if len(good) < len(rows):
-        assert outcome(lambda _: column_of(decision, columns(rows)), rows[0]) in expected
-    whole = as_list(column_of(decision, columns(good)))
-    parts = [*as_list(column_of(decision, columns(good[:cut]))), *as_list(column_of(decision, columns(good[cut:])))]
+        assert outcome(lambda _: column_of(decision, columns(rows, lazy)), rows[0]) in expected
+    whole = as_list(column_of(decision, columns(good, lazy)))
+    parts = [
+        *as_list(column_of(decision, columns(good[:cut], lazy))),
+        *as_list(column_of(decision, columns(good[cut:], lazy))),
+    ]
     assert list(map(repr, whole)) == list(map(repr, parts)) == [one for one in expected if not one.startswith("raises")]

@@ -57,6 +57,20 @@ class LazyColumn(Sequence[Any]):
             self._list = self._made()
         return self._list
 
+    def nones(self) -> NDArray[np.bool_] | None:
+        """The rows that are None; None where that shows in the objects alone."""
+        if self._decode is not None:
+            return None
+        found = np.zeros(len(self), np.bool_)
+        others = np.flatnonzero(self._marks != PRESENT)
+        found[others] = [self._other(mark) is None for mark in self._marks[others].tolist()]
+        return found
+
+    def present(self) -> NDArray[Any] | Texts | None:
+        """The numbers or texts of all rows; None where some rows have none, or the values are others."""
+        plain = self._decode is None and isinstance(self._values, np.ndarray | Texts)
+        return self._values if plain and bool(np.all(self._marks == PRESENT)) else None  # type: ignore[return-value]
+
     def scaled(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Mantissas and exponents, where all rows are Decimals of that size."""
         if not isinstance(self._values, Decimals):
