@@ -82,22 +82,22 @@ class Windowing:
             raise FlowError(f"step {number} (agg, {place}): {error}") from error
         return self._added("agg", self._key, aggregates, function, columnar)
 
-    def _fold(self, lattice: Lattice[Any, Any], of: Callable[[Any], Any]) -> Step:
+    def _fold(self, lattice: Lattice[Any, Any], of: Callable[[Any], Any], columnar: bool) -> Step:
         kind = f"fold {lattice.tag}{lattice.shape()!r}"
-        return self._added("fold", self._key, {identity(kind, of): Aggregate(kind, lattice, of)})
+        return self._added("fold", self._key, {identity(kind, of): Aggregate(kind, lattice, of)}, None, columnar)
 
-    def _distinct(self, of: Callable[[Any], Any]) -> Step:
+    def _distinct(self, of: Callable[[Any], Any], columnar: bool) -> Step:
         key = self._key
         both = of if key is None else lambda row: (key(row), of(row))
-        return self._added("distinct", both, {})
+        return self._added("distinct", both, {}, None, columnar)
 
     def _added(
         self,
         name: str,
         key: Callable[[Any], Any] | None,
         aggregates: dict[Any, Aggregate],
-        result: Callable[[Any], Any] | None = None,
-        columnar: bool = False,
+        result: Callable[[Any], Any] | None,
+        columnar: bool,
     ) -> Step:
         number, place = self._flow.next_number(), caller()
         step = Aggregation(

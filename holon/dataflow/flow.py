@@ -174,6 +174,7 @@ class Flow:
         step.check()
         if isinstance(step, Sink) and any(isinstance(one, Sink) and one.topic == step.topic for one in self._steps):
             raise step.error(f"the topic {step.topic!r} has a sink already: bring the streams together before it")
+        step.join()  # a step that was refused gets no rows, where somebody goes on in a notebook
         self._steps.append(step)
         return step
 

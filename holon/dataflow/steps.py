@@ -58,7 +58,8 @@ class Step:
 
     verb = "step"
 
-    def __post_init__(self) -> None:
+    def join(self) -> None:
+        """Become a consumer of the rows above."""
         if self.above is not None:
             self.above.consumers.append(self)
 
@@ -291,8 +292,8 @@ class United(Step):
 
     verb = "union"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def join(self) -> None:
+        super().join()
         for other in self.others:
             other.consumers.append(self)
 

@@ -115,20 +115,22 @@ class WindowedStream(Windowing, Generic[K, T]):
         return Stream(self._flow, self._agg(function, columnar))
 
     @overload
-    def fold(self: WindowedStream[None, T], lattice: Lattice[E, V], of: Callable[[T], E]) -> Stream[V]: ...
+    def fold(
+        self: WindowedStream[None, T], lattice: Lattice[E, V], of: Callable[[T], E], *, columnar: bool = False
+    ) -> Stream[V]: ...
     @overload
-    def fold(self, lattice: Lattice[E, V], of: Callable[[T], E]) -> Stream[tuple[K, V]]: ...
-    def fold(self, lattice: Lattice[Any, Any], of: Callable[[T], Any]) -> Stream[Any]:
+    def fold(self, lattice: Lattice[E, V], of: Callable[[T], E], *, columnar: bool = False) -> Stream[tuple[K, V]]: ...
+    def fold(self, lattice: Lattice[Any, Any], of: Callable[[T], Any], *, columnar: bool = False) -> Stream[Any]:
         """The value of any lattice, given as its bottom, with what ``of`` gives of each row inserted; with its key."""
-        return Stream(self._flow, self._fold(lattice, of))
+        return Stream(self._flow, self._fold(lattice, of, columnar))
 
     @overload
-    def distinct(self: WindowedStream[None, T], of: Callable[[T], U]) -> Stream[U]: ...
+    def distinct(self: WindowedStream[None, T], of: Callable[[T], U], *, columnar: bool = False) -> Stream[U]: ...
     @overload
-    def distinct(self, of: Callable[[T], U]) -> Stream[tuple[K, U]]: ...
-    def distinct(self, of: Callable[[T], Any]) -> Stream[Any]:
+    def distinct(self, of: Callable[[T], U], *, columnar: bool = False) -> Stream[tuple[K, U]]: ...
+    def distinct(self, of: Callable[[T], Any], *, columnar: bool = False) -> Stream[Any]:
         """The values that ``of`` gives of the rows of a window, each once, in order, with its key; of a key's types."""
-        return Stream(self._flow, self._distinct(of))
+        return Stream(self._flow, self._distinct(of, columnar))
 
 
 class PartitionStream(RowVerbs, Generic[T]):
@@ -228,18 +230,24 @@ class PartitionWindowedStream(Windowing, Generic[K, T]):
 
     @overload
     def fold(
-        self: PartitionWindowedStream[None, T], lattice: Lattice[E, V], of: Callable[[T], E]
+        self: PartitionWindowedStream[None, T], lattice: Lattice[E, V], of: Callable[[T], E], *, columnar: bool = False
     ) -> PartitionStream[V]: ...
     @overload
-    def fold(self, lattice: Lattice[E, V], of: Callable[[T], E]) -> PartitionStream[tuple[K, V]]: ...
-    def fold(self, lattice: Lattice[Any, Any], of: Callable[[T], Any]) -> PartitionStream[Any]:
+    def fold(
+        self, lattice: Lattice[E, V], of: Callable[[T], E], *, columnar: bool = False
+    ) -> PartitionStream[tuple[K, V]]: ...
+    def fold(
+        self, lattice: Lattice[Any, Any], of: Callable[[T], Any], *, columnar: bool = False
+    ) -> PartitionStream[Any]:
         """The value of any lattice, given as its bottom, with what ``of`` gives of each row inserted; with its key."""
-        return PartitionStream(self._flow, self._fold(lattice, of))
+        return PartitionStream(self._flow, self._fold(lattice, of, columnar))
 
     @overload
-    def distinct(self: PartitionWindowedStream[None, T], of: Callable[[T], U]) -> PartitionStream[U]: ...
+    def distinct(
+        self: PartitionWindowedStream[None, T], of: Callable[[T], U], *, columnar: bool = False
+    ) -> PartitionStream[U]: ...
     @overload
-    def distinct(self, of: Callable[[T], U]) -> PartitionStream[tuple[K, U]]: ...
-    def distinct(self, of: Callable[[T], Any]) -> PartitionStream[Any]:
+    def distinct(self, of: Callable[[T], U], *, columnar: bool = False) -> PartitionStream[tuple[K, U]]: ...
+    def distinct(self, of: Callable[[T], Any], *, columnar: bool = False) -> PartitionStream[Any]:
         """The values that ``of`` gives of the rows of a window, each once, in order, with its key; of a key's types."""
-        return PartitionStream(self._flow, self._distinct(of))
+        return PartitionStream(self._flow, self._distinct(of, columnar))

@@ -249,6 +249,11 @@ def attribute(b: Any) -> bool:
             lambda f: bids_of(f).filter(lambda b: f"{b.price}" > "3", columnar=True),
             "columnar=True, but it goes row by row: it",
         ),
+        (
+            lambda f: bids_of(f).window(Tumbling(5)).distinct(str, columnar=True),
+            r"2 \(distinct.*: a type is no function",
+        ),
+        (lambda f: bids_of(f).window(Tumbling(5)).fold(Max(), hash, columnar=True), r"2 \(fold.*row by row: a builtin"),
         (lambda f: bids_of(f).map(len, columnar=True), r"2 \(map.*row by row: a builtin.*; write it with fields"),
         (lambda f: bids_of(f).union(bids_of(Flow("b"))), r"2 \(union.*a stream of another flow"),
         (lambda f: [s := bids_of(f), s.union(s.per_partition())], "use per_partition"),
@@ -293,6 +298,16 @@ def test_a_columnar_flow_takes_no_step_that_goes_row_by_row() -> None:
         stream.flat_map(lambda b: [b])
     stream.key_by(lambda b: b.channel).window(Tumbling("1s")).agg(lambda g: g.count()).sink("out")
     assert sum(flow.collect({"bids": bids()})) == sum(b.price > 0 for b in bids())
+
+
+def test_a_step_that_was_refused_gets_no_rows() -> None:
+    flow, seen = Flow("refused"), list[int]()
+    stream = bids_of(flow)
+    with pytest.raises(FlowError, match="columnar=True"):
+        stream.map(lambda b: seen.append(b.price), columnar=True)
+    stream.map(lambda b: b.price).sink("out")
+    assert flow.collect({"bids": bids(3)}) == [b.price for b in bids(3)]
+    assert seen == []
 
 
 def test_the_fingerprint_holds_functions_of_these_verbs() -> None:
