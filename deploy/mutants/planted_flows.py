@@ -68,6 +68,13 @@ FLOWS = (
         tests=("tests/unit/holon/columnar/test_lazy.py",),
     ),
     Mutant(
+        "a Struct that is None becomes a row",
+        "holon/dataflow/steps.py",
+        "rows = rows.take(np.flatnonzero(~none)) if none.any() else rows",
+        "rows = rows.take(np.flatnonzero(~none)) if none.all() else rows",
+        tests=NONE,
+    ),
+    Mutant(
         "defaults are checked",
         "holon/dataflow/tracing.py",
         "return not known or hasattr",

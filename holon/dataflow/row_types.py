@@ -4,36 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from holon.dataflow.rows import Rows
+from holon.dataflow.rows import Rows, columns_of
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, RowStep, Step, Target, United
 from holon.formats.batch import Column, Columns
-
-_DTYPES = {int: np.int64, float: np.float64, bool: np.bool_}
-
-
-def columns_of(struct: type, objects: list[Any]) -> dict[str, Column]:
-    """The fields of Structs as columns: plain numbers as arrays, others as lists."""
-    found: dict[str, Column] = {}
-    for field in msgspec.structs.fields(struct):
-        values = list(map(attrgetter(field.name), objects))
-        found[field.name] = _as_array(values, _DTYPES.get(field.type))
-    return found
-
-
-def _as_array(values: list[Any], dtype: Any) -> Column:
-    if dtype is None:
-        return values
-    try:
-        return np.array(values, dtype)
-    except OverflowError:  # beyond 64 bits: expressions go row by row with Python's ints
-        return values
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Self
 
 import msgspec
@@ -15,6 +16,7 @@ from holon.formats.batch import Column, take_columns
 
 VALUE = ""
 """The column of rows that are no Structs."""
+_DTYPES = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
 class Rows:
@@ -55,6 +57,16 @@ class Rows:
         for name in path:
             found = [getattr(each, name) for each in found]
         return found
+
+    def inner(self, path: tuple[str, ...], struct: type) -> Self:
+        """The Structs of a field that is None in no row, as rows."""
+        prefix = f"{'.'.join(path)}."
+        columns = {n.removeprefix(prefix): column for n, column in (self.columns or {}).items() if n.startswith(prefix)}
+        tops = {name.partition(".")[0] for name in columns}
+        if all(field.name in tops for field in msgspec.structs.fields(struct)):
+            return self.replaced(columns=columns, struct=struct)
+        objects = as_list(self.field(path))
+        return self.replaced(columns=columns_of(struct, objects), struct=struct, objects=objects)
 
     def objects(self) -> list[Any]:
         """The rows as Python objects, made once."""
@@ -109,3 +121,21 @@ def _struct_in(type_of_field: Any) -> type:
     info = msgspec.inspect.type_info(type_of_field)
     assert isinstance(info, msgspec.inspect.StructType), f"{type_of_field} has no columns"
     return info.cls
+
+
+def columns_of(struct: type, objects: list[Any]) -> dict[str, Column]:
+    """The fields of Structs as columns: plain numbers as arrays, others as lists."""
+    found: dict[str, Column] = {}
+    for field in msgspec.structs.fields(struct):
+        values = list(map(attrgetter(field.name), objects))
+        found[field.name] = _as_array(values, _DTYPES.get(field.type))
+    return found
+
+
+def _as_array(values: list[Any], dtype: Any) -> Column:
+    if dtype is None:
+        return values
+    try:
+        return np.array(values, dtype)
+    except OverflowError:  # beyond 64 bits: expressions go row by row with Python's ints
+        return values

@@ -11,22 +11,25 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.arithmetic import as_list, truth
+from holon.dataflow.arithmetic import as_list, is_none, truth
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.errors import FlowError, Place
 from holon.dataflow.expressions import (
+    Apply,
     Constant,
     Decision,
+    Field,
     Fields,
     Indices,
     Leaf,
     column_of,
     decided,
+    evaluate,
     joined,
     leaf_column,
 )
 from holon.dataflow.rows import VALUE, Rows
-from holon.dataflow.tracing import trace
+from holon.dataflow.tracing import may_be_none, trace, without_none
 from holon.formats.batch import Column
 
 RowKind = Literal["filter", "reject", "map", "filter_map", "flat_map"]
@@ -167,6 +170,8 @@ class RowStep(Step):
 
     @property
     def is_checked(self) -> bool:
+        if self._inner is not None:
+            return True
         return self.kind in ("filter", "reject") and self.above is not None and self.above.is_checked
 
     @property
@@ -181,7 +186,26 @@ class RowStep(Step):
         assert self.above is not None
         if self.kind in ("filter", "reject"):
             return self.above.row_type
+        if self._inner is not None:
+            return self._inner[1]
         return OBJECTS if self.decision is None else struct_of(self.decision, without_none=self.kind == "filter_map")
+
+    @cached_property
+    def _inner(self) -> tuple[Field, type] | None:
+        """The field that the function gives as it is, if it is a Struct that a format has checked."""
+        assert self.above is not None
+        found = self.decision.result if isinstance(self.decision, Leaf) else None
+        if self.kind in ("filter", "reject") or not isinstance(found, Field) or not found.path:
+            return None
+        if not self.above.is_checked or self.above.row_type is None:
+            return None
+        declared = type_at(self.above.row_type, found.path)
+        around = type_at(self.above.row_type, found.path[:-1])
+        if self.kind == "map" and may_be_none(around, found.path[-1]):
+            return None
+        kind = without_none(declared)
+        is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not hasattr(kind, "__post_init__")
+        return (found, kind) if is_struct else None
 
     def take(self, rows: Rows, target: Target) -> None:
         if self.kind in ("filter", "reject"):
@@ -189,6 +213,12 @@ class RowStep(Step):
             rows = rows if mask.all() else rows.take(np.flatnonzero(mask))
         elif self.decision is None:
             rows = self._called(rows)
+        elif self._inner is not None:
+            field, struct = self._inner
+            if self.kind == "filter_map":
+                none = truth(evaluate(Apply("is None", is_none, (field,)), rows))
+                rows = rows.take(np.flatnonzero(~none)) if none.any() else rows
+            rows = rows.inner(field.path, struct)
         elif self.kind == "map":
             rows = mapped(self.decision, self.row_type, rows)
         else:

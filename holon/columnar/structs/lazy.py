@@ -59,12 +59,18 @@ class LazyColumn(Sequence[Any]):
 
     def nones(self) -> NDArray[np.bool_] | None:
         """The rows that are None; None where that shows in the objects alone."""
-        if self._decode is not None:
+        if self._decode is not None and self._may_be_null():
             return None
         found = np.zeros(len(self), np.bool_)
         others = np.flatnonzero(self._marks != PRESENT)
         found[others] = [self._other(mark) is None for mark in self._marks[others].tolist()]
         return found
+
+    def _may_be_null(self) -> bool:
+        """Whether bytes of a row are JSON's null; nothing else is decoded to None."""
+        assert isinstance(self._values, BinaryColumn)
+        short = np.flatnonzero(self._values.ends - self._values.starts == len(b"null"))
+        return any(span == b"null" for span in self._values.take(short))
 
     def present(self) -> NDArray[Any] | Texts | None:
         """The numbers or texts of all rows; None where some rows have none, or the values are others."""

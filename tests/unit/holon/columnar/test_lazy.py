@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from holon.columnar.payloads import BinaryColumn, Texts
@@ -31,6 +32,10 @@ def test_values_of_all_rows_are_plain_columns() -> None:
     assert isinstance(texts, Texts) and list(texts) == ["a", "b"]
 
 
-def test_objects_that_are_decoded_show_themselves_alone() -> None:
-    column = LazyColumn(BinaryColumn.of([b"1", b"x"]), marks(PRESENT, PRESENT), decode=lambda span: None)
-    assert (column.nones(), column.present(), column.tolist()) == (None, None, [None, None])
+def test_bytes_that_are_decoded_are_none_where_they_are_null() -> None:
+    decode = msgspec.json.decode
+    column = LazyColumn(BinaryColumn.of([b"[1]", b"", b"true"]), marks(PRESENT, NULL, PRESENT), decode=decode)
+    nones = column.nones()
+    assert nones is not None and nones.tolist() == [False, True, False]
+    null = LazyColumn(BinaryColumn.of([b"null", b"1"]), marks(PRESENT, PRESENT), decode=decode)
+    assert (null.nones(), null.present(), null.tolist()) == (None, None, [None, 1])

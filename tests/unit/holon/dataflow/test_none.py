@@ -11,6 +11,7 @@ import pytest
 from holon import Json, Tumbling
 from holon.dataflow import Flow, FlowError, Stream
 from holon.dataflow.tracing import may_be_none
+from holon.testing import JobTestDriver
 from wcrdt import Sum
 
 
@@ -105,6 +106,32 @@ def test_rows_that_a_function_has_made_may_hold_none_anywhere() -> None:
     made.map(lambda p: "none" if p.city is None else p.city).sink("out")
     assert flow.explain()[2].how == "row by row: it uses `is None` on rows that a function has made"
     assert flow.collect({"bids": ROWS}) == ["a", "none", "none", "", "b"]
+
+
+class Outer(msgspec.Struct):
+    bid: Bid | None
+    place: Place
+    odd: Place = None  # type: ignore[assignment]
+
+
+def test_structs_within_structs_become_rows_with_columns() -> None:
+    flow = Flow("inner")
+    events = flow.source("events", Json(Outer))
+    found = events.filter_map(lambda e: e.bid)
+    found.filter(lambda b: b.note is None or b.price > 4).map(lambda b: (b.at, b.limit)).sink("bids")
+    found.filter_map(lambda b: b.place).filter_map(lambda p: p.zip).sink("zips")
+    events.map(lambda e: e.place).map(lambda p: p.city.upper()).sink("cities")
+    events.map(lambda e: e.odd).sink("odd")
+    rows = [Outer(bid, Place("x"), Place("y")) for one in ROWS for bid in (one, None)] * 3
+    assert [step.how for step in flow.explain() if step.how] == ["columns"] * 8
+    test = JobTestDriver(flow.job)
+    test.feed(0, *rows)
+    test.feed(0, b'{"bid":null,"place":{"city":"z"}}')
+    test.finish()
+    assert test.outputs() == [[0, 3], [1, None], [2, 9]] * 3
+    assert test.outputs("zips") == [3000, 6300] * 3
+    assert test.outputs("cities") == ["X"] * 30 + ["Z"]
+    assert test.outputs("odd") == [{"city": "y", "zip": None}] * 30 + [None]
 
 
 class Sale(msgspec.Struct, tag=True):
