@@ -149,7 +149,7 @@ def a_bool(draw: random.Random) -> str:
 def _list_of(each: Write) -> Write:
     def write(draw: random.Random) -> str:
         items = [each(draw) for _ in range(draw.randrange(4))]
-        if draw.random() < 0.05:
+        if draw.random() < 0.02:
             items.append(draw.choice((*_NUMBERS, *_OTHERS)))
         blank = draw.choice(("", "", " ", "\n "))
         return f"[{blank}" + f"{blank},{blank}".join(items) + f"{blank}]"
@@ -215,7 +215,7 @@ class Schema:
             default: Any = _DEFAULTS.get(of)
             if optional and (of in _DEFAULTS or type(None) in getattr(of, "__args__", ())):
                 fields.append((name, of, default))
-            elif optional and of == list[int]:
+            elif optional and getattr(of, "__origin__", None) is list:
                 fields.append((name, of, msgspec.field(default_factory=list)))
             elif optional and depth == 0:
                 of = of | msgspec.UnsetType
@@ -239,6 +239,8 @@ class Schema:
             return inside.type, inside.text
         if depth < 2 and draw.random() < 0.15:
             return self._union(draw, depth)
+        if draw.random() < 0.1:
+            return self._list(draw, depth)
         return draw.choice(_SCALARS[:4] if draw.random() < 0.6 else _SCALARS)
 
     def _union(self, draw: random.Random, depth: int) -> tuple[Any, Write]:
@@ -247,6 +249,15 @@ class Schema:
         members = [Schema(draw, depth + 1, (tag_field, tag)) for tag in tags]
         of: Any = Union[tuple(member.type for member in members)]  # noqa: UP007
         return of, lambda draw: draw.choice(members).text(draw)
+
+    def _list(self, draw: random.Random, depth: int) -> tuple[Any, Write]:
+        of, write = self._type(draw, depth + (draw.random() < 0.5))
+        if draw.random() < 0.2:
+            of, write = of | None, _nullable(write)
+        of = list[of]
+        if draw.random() < 0.15:
+            of = Annotated[of, msgspec.Meta(min_length=draw.randrange(2), max_length=draw.randrange(2, 4))]
+        return of, _list_of(write)
 
     def text(self, draw: random.Random, odd: float = 0.02) -> str:
         """A record; each of its parts is odd with this probability."""

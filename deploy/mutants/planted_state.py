@@ -17,6 +17,7 @@ BY_KEY = tuple(
 )
 SKETCHES = ("tests/unit/wcrdt/test_keyed_sketches.py",)
 JSON_COLUMNS = ("tests/unit/holon/formats/test_json_columns.py",)
+JSON_LISTS = ("tests/unit/holon/columnar/structs/test_columns.py",)
 
 STATE = (
     # --- records as columns ---
@@ -30,9 +31,37 @@ STATE = (
     Mutant(
         "a record that lacks a required field is taken",
         "holon/columnar/structs/kernel.py",
-        "if byte != 125 or number_at(frame, 1) != number_at(number_at(frame, 0), 2):",
+        "if byte != 125 or number_at(frame, 1) != number_at(struct, 2):",
         "if byte != 125:",
         tests=JSON_COLUMNS,
+    ),
+    Mutant(
+        "an item that breaks its type's bounds leaves its record as it is",
+        "holon/columnar/structs/reader.py",
+        "self.good[self._tables.parents[number]][owners[~self.good[number]]] = False",
+        "pass",
+        tests=JSON_LISTS,
+    ),
+    Mutant(
+        "a list of a record begins where the last one ended",
+        "holon/columnar/structs/kernel.py",
+        "        put_number(cell, 0, number_at(table, 2))\n",
+        "        put_number(cell, 0, max(number_at(table, 2) - 1, 0))\n",
+        tests=JSON_LISTS,
+    ),
+    Mutant(
+        "a comma may end a list",
+        "holon/columnar/structs/kernel.py",
+        "byte_at(buffer + at) == 34 if struct else byte_at(buffer + at) != 93)",
+        "byte_at(buffer + at) == 34 if struct else True)",
+        tests=JSON_LISTS,
+    ),
+    Mutant(
+        "records whose items find no room are left to msgspec for good",
+        "holon/columnar/structs/reader.py",
+        "if not any(heights[number] < most[number] for number in full):",
+        "if True:",
+        tests=JSON_LISTS,
     ),
     Mutant(
         "ties between floats are decided by 128 bits",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import Spans
+from holon.columnar.structs.columns import Lists
 from holon.columnar.structs.lazy import LazyColumn
 
 E = TypeVar("E")
@@ -63,7 +64,7 @@ def take_columns(columns: Columns, index: NDArray[np.intp]) -> dict[str, Column]
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
             taken[name] = column[index]
-        elif isinstance(column, Spans | LazyColumn):
+        elif isinstance(column, Spans | LazyColumn | Lists):
             taken[name] = column.take(index)
         else:
             positions = positions or index.tolist()

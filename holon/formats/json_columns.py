@@ -11,21 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.loops import Loops, installed
-from holon.columnar.payloads import BinaryColumn, Texts
+from holon.columnar.payloads import BinaryColumn
 from holon.columnar.record_parts import RecordParts
+from holon.columnar.structs.columns import Lists, column_of, with_values
 from holon.columnar.structs.kinds import SPAN
-from holon.columnar.structs.plan import column_kinds, fields_of, plan
-from holon.columnar.structs.reader import StructReader, with_values
+from holon.columnar.structs.plan import ITEM, column_kinds, fields_of, plan
+from holon.columnar.structs.reader import StructReader
 from holon.errors import DeserializationError, JobError
 from holon.formats.batch import Column, take_columns
 from holon.formats.formats import Decoded, MarkedFormat, decode_each, describe_fields
 
 E = TypeVar("E")
 Step = Callable[[Any], Any]
+Path = tuple[str, ...]
 
 FEW = 24
 """Records of a run below which msgspec is as quick."""
-_DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_}
 
 
 class JsonColumns(MarkedFormat[E]):
@@ -35,8 +36,10 @@ class JsonColumns(MarkedFormat[E]):
     everything else, also what may be None, a sequence of objects. Fields of a Struct that each record has are columns
     too: ``"place.lat"``. If that Struct may be None, they are sequences of objects, and None with it. A union of
     Structs has a column of tags, ``"pet.type"``, and columns of each Struct, ``"pet.Cat"`` and ``"pet.Cat.lives"``,
-    None where it is another one. An integer beyond 64 bits is a bad record. Marked fields are columns of the record's
-    key, headers, log time (int64, or a list of datetimes), and of whether it has no value.
+    None where it is another one. A list's column is of lists, and so are those of its items' fields,
+    ``"items.price"``; ``flat()`` of these, and of lists of plain values, gives all items as one column. An integer
+    beyond 64 bits is a bad record. Marked fields are columns of the record's key, headers, log time (int64, or a list
+    of datetimes), and of whether it has no value.
     """
 
     compiled = True
@@ -54,7 +57,9 @@ class JsonColumns(MarkedFormat[E]):
         self._plan = plan(inner)
         planned = () if self._plan is None else list(fields_of(self._plan))
         steps = {one.path: one.step for one in planned if one.step is not None}
-        getters = {".".join(one.path): _value_or_none(one.path, steps) for one in planned if one.may_lack_parent}
+        inside = [one for one in planned if one.has_column and (one.may_lack_parent or one.lists)]
+        getters = {one.name: _value_or_none(one.path, steps) for one in inside}
+        self._shapes = {one.name: one.shape for one in planned if one.has_column and one.shape[1]}
         kinds = column_kinds(inner)
         self._fields = [(name, kind, getters.get(name) or attrgetter(name)) for name, kind in kinds.items()]
         self._integers = [(name, value_of) for name, kind, value_of in self._fields if kind == "int"]
@@ -125,7 +130,7 @@ class JsonColumns(MarkedFormat[E]):
 
     def columns_read(self) -> list[tuple[str, str, bool]]:
         """Name and kind of each column, and whether compiled loops read it, where there are some."""
-        slots = {} if self._plan is None else {".".join(field.path): field.slot for field in fields_of(self._plan)}
+        slots = {} if self._plan is None else {one.name: one.slot for one in fields_of(self._plan) if one.has_column}
         beside = () if self.record_fields is None else self.record_fields.fields
         return [
             *((name, kind, slots.get(name, SPAN) != SPAN) for name, kind, _ in self._fields),
@@ -135,11 +140,10 @@ class JsonColumns(MarkedFormat[E]):
     def _columns(self, events: list[E]) -> dict[str, Column]:
         columns: dict[str, Column] = {}
         for name, kind, value_of in self._fields:
-            values = list(map(value_of, events))
-            if kind == "text":
-                columns[name] = Texts.of(values)
+            if name in self._shapes:
+                columns[name] = Lists.of(*self._shapes[name], events, value_of)
             else:
-                columns[name] = values if kind == "list" else np.array(values, dtype=_DTYPES[kind])
+                columns[name] = column_of(kind, list(map(value_of, events)))
         return columns
 
     def _decode_64(self, payload: bytes) -> E:
@@ -154,18 +158,18 @@ class JsonColumns(MarkedFormat[E]):
         return f"json columns {self.type!r}{describe_fields(self.record_fields)}"
 
 
-def _value_or_none(path: tuple[str, ...], steps: Mapping[tuple[str, ...], Step]) -> Step:
-    """The value at a path of fields and of columns of unions, which ``steps`` has; None behind one that is None."""
-    ways: list[Step] = [steps.get(path[: place + 1]) or attrgetter(name) for place, name in enumerate(path)]
+def _value_or_none(path: Path, steps: Mapping[Path, Step], place: int = 0) -> Step:
+    """The value at a path of fields, items of lists, and columns of unions, which ``steps`` has.
 
-    def value_of(event: Any) -> Any:
-        for way in ways:
-            if event is None:
-                return None
-            event = way(event)
-        return event
-
-    return value_of
+    It is None behind one that is None.
+    """
+    if place == len(path):
+        return lambda value: value
+    inner = _value_or_none(path, steps, place + 1)
+    if path[place] == ITEM:
+        return lambda value: None if value is None else [inner(item) for item in value]
+    way = steps.get(path[: place + 1]) or attrgetter(path[place])
+    return lambda value: None if value is None else inner(way(value))
 
 
 type_ = type

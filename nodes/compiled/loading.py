@@ -40,7 +40,7 @@ NAMES = {
     "project": ("holon.columnar.kernel", 14),
     "compose": ("holon.columnar.kernel", 7),
     "spread": ("holon.columnar.spreading", 7),
-    "read_structs": ("holon.columnar.structs.kernel", 14),
+    "read_structs": ("holon.columnar.structs.kernel", 13),
     "iso_times": ("holon.columnar.times_kernel", 5),
     "number_spans": ("holon.columnar.numbering", 9),
     "crc32c": ("nodes.log.codecs.crc32c", 3),

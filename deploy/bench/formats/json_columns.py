@@ -101,8 +101,25 @@ class United(msgspec.Struct):
     of: Meter | Vehicle
 
 
+class Item(msgspec.Struct):
+    """An item of a list."""
+
+    name: str
+    price: float
+    count: int
+
+
+class Ordered(msgspec.Struct):
+    """With a list of Structs: two in each record."""
+
+    sensor: str
+    value: float
+    ts: int
+    items: list[Item]
+
+
 class Tagged(Reading):
-    """With a field that msgspec makes of its bytes."""
+    """With a list of texts: two in each record."""
 
     tags: list[str] = msgspec.field(default_factory=list)
 
@@ -121,9 +138,9 @@ def main() -> None:
         {
             "schema": type.__name__,
             "order": order,
-            **measured(type, records(options.records, order), loops, options.rounds),
+            **measured(type, records(options.records, order, type), loops, options.rounds),
         }
-        for type in (Few, Reading, Maybe, Chosen, United, Tagged)
+        for type in (Few, Reading, Maybe, Chosen, United, Tagged, Ordered)
         for order in ("fixed", "changing")
     ]
     if options.json:
@@ -133,8 +150,11 @@ def main() -> None:
         print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
-def records(count: int, order: str) -> BinaryColumn:
-    """Readings of sensors, 180 to 230 bytes each; ``order``: whether the fields change places from record to record."""
+def records(count: int, order: str, of: type[msgspec.Struct] = Reading) -> BinaryColumn:
+    """Readings of sensors, 180 to 230 bytes each, with items 260 to 310.
+
+    ``order``: whether the fields change places from record to record.
+    """
     draw, found = random.Random(1), []
     owners = (
         {"type": "meter", "serial": 81_234_567, "name": "Nord"},
@@ -151,6 +171,8 @@ def records(count: int, order: str) -> BinaryColumn:
             "unit": draw.choice("WV"),
             "of": draw.choice(owners),
         }
+        if of is Ordered:
+            row["items"] = [{"name": "Brot", "price": 4.5, "count": 1}, {"price": 12.95, "name": "Käse", "count": 3}]
         if draw.random() < 0.5:
             row["note"] = "checked"
         names = list(row)

@@ -20,6 +20,7 @@ from holon.columnar.structs.kinds import (
     FIELD,
     FITS,
     FLOAT,
+    FRAME,
     INTEGER,
     LIST,
     MAX_OPEN,
@@ -28,6 +29,7 @@ from holon.columnar.structs.kinds import (
     OBJECT,
     PRESENT,
     STRUCT,
+    TABLE,
     TAG,
     TEXT,
     TIME,
@@ -52,34 +54,37 @@ _OPTIONS = {"error_model": "numpy", "boundscheck": False}
 compiled = numba.njit(**_OPTIONS)
 inlined = numba.njit(forceinline=True, **_OPTIONS)
 
-_FIELD_BYTES, _STRUCT_BYTES = 8 * FIELD, 8 * STRUCT
-_FRAME_BYTES = 24
+_FIELD_BYTES, _STRUCT_BYTES, _TABLE_BYTES, _FRAME_BYTES = 8 * FIELD, 8 * STRUCT, 8 * TABLE, 8 * FRAME
 _MAX_EXPONENT = 18
 _NONE = -1
 _DONE = -2
+_ARRAY = 1
+"""A value opens this if it is an array, else the address of a Struct, or 0: nothing."""
 
 
 @compiled
-def read_structs(
-    buffer, starts, ends, count, literals, fields, structs, cells, height, side, behind, powers, scratch, fits
-):
+def read_structs(buffer, starts, ends, count, literals, fields, structs, tables, side, behind, powers, scratch, fits):
     """Read records into columns; ``fits`` gets whether each was read. Returns how many were not.
 
     All arguments but the counts are addresses: of bytes (``buffer``, ``literals``, ``side``) or of int64. ``fields``
-    has ten for each field: start and length of its quoted name in ``literals``, slot, column (of a tag: its length),
+    has eleven for each field: start and length of its quoted name in ``literals``, slot, column (of a tag: its length),
     column of its mark (-1: none), Struct, whether it is required, the field that is expected next, whether it may be
-    null, start of the tag. A list has the kind of its items in place of a Struct; a union its first Struct, and their
-    number in place of a tag. ``structs`` has five for each: first
-    field, fields, required ones, whether others are refused, the field that is expected first. ``cells[column, row]``
-    gets integers, floats (their bits), bools, starts and ends of texts, lists and spans, and marks. A text with escapes
-    is written to ``side``, which is going to lie at ``behind`` of the buffer. ``powers``: as ``float_bits`` takes them.
-    ``scratch``: zeros; one number for how far ``side`` is used, three for each open Struct, and one for each field.
+    null, start of the tag. A union has its first Struct, and their number in place of a tag; a list the field of its
+    items in place of a Struct, and their table in place of a tag. Last is whether the place of a container is noted,
+    from which its object is made. The first field is the record itself. ``structs`` has
+    five for each: first field, fields, required ones, whether others are refused, the field that is expected first.
+    ``tables`` has three for each: its cells, its height, rows used. The rows of the first one are the records, those of
+    others items of a list. ``cells[column, row]``
+    gets integers, floats (their bits), bools, starts and ends of texts, containers and spans, and marks. A text with
+    escapes is written to ``side``, which is going to lie at ``behind`` of the buffer. ``powers``: as ``float_bits``
+    takes them. ``scratch``: zeros; one number for how far ``side`` is used, nine for each open container, and one for
+    each field.
     """
     misfits = np.int64(0)
     for row in range(count):
         start, end = number_at(starts, row), number_at(ends, row)
         whole = _record(
-            buffer, start, end, literals, fields, structs, cells, height, side, behind, powers, scratch, np.int64(row)
+            buffer, start, end, literals, fields, structs, tables, side, behind, powers, scratch, np.int64(row)
         )
         put_number(fits, row, whole)
         misfits += whole == MISFIT
@@ -87,95 +92,171 @@ def read_structs(
 
 
 @inlined
-def _record(buffer, at, end, literals, fields, structs, cells, height, side, behind, powers, scratch, row):
-    """Read one record. A frame is three numbers of an open Struct: address, required fields so far, field."""
-    bottom = scratch + 8
-    frame = bottom
+def _record(buffer, at, end, literals, fields, structs, tables, side, behind, powers, scratch, row):
+    """Read one record. A frame has nine numbers of an open container, the first one of what is around the record.
+
+    These are its Struct (0: it is an array), required fields so far (of an array: the table), the last field, cells,
+    height and row of what is in it, where its end goes, and of an array the row that it is in, and where its last item
+    goes.
+    """
+    frame = scratch + 8
+    put_number(frame, 3, number_at(tables, 0))
+    put_number(frame, 4, number_at(tables, 1))
+    put_number(frame, 5, row)
     at = after_blanks(buffer, at, end)
-    if at >= end or byte_at(buffer + at) != 123:
+    if at >= end:
         return MISFIT
-    at = _open(buffer, at, end, frame, structs)
-    while at >= 0:  # at a name, or at the end of an object without members
-        if byte_at(buffer + at) != 125:
-            at, inside = _member(
-                buffer, at, end, literals, fields, structs, cells, height, side, behind, powers, scratch, frame, row
+    at, inside = _container(buffer, at, end, literals, fields, structs, fields, frame)
+    if at >= 0:
+        at, frame = _open(buffer, at, end, tables, fields, inside, frame)
+    while at >= 0:  # at a name, at an item, or at the end of a container that is empty
+        if byte_at(buffer + at) != (125 if number_at(frame, 0) else 93):
+            at, inside, field = _member(
+                buffer, at, end, literals, fields, structs, side, behind, powers, scratch, frame
             )
             if inside:
-                frame += _FRAME_BYTES
-                at = _open(buffer, at, end, frame, inside)
+                at, frame = _open(buffer, at, end, tables, field, inside, frame)
                 continue
-        at, frame = _after(buffer, at, end, fields, cells, height, bottom, frame, row)
+        at, frame = _after(buffer, at, end, scratch + 8, frame)
     return FITS if at == _DONE else MISFIT
 
 
 @inlined
-def _open(buffer, at, end, frame, struct):
-    """Begin a Struct at its brace; returns the place behind it, -1 if that is the end of the record."""
-    put_number(frame, 0, struct)
-    put_number(frame, 1, 0)
-    put_number(frame, 2, _NONE)
+def _open(buffer, at, end, tables, field, inside, frame):
+    """Begin a container at its bracket; returns the place behind it (-1: the end of the record), and its frame."""
+    cells, height, row = number_at(frame, 3), number_at(frame, 4), number_at(frame, 5)
+    cell = cells + 8 * (number_at(field, 3) * height + row)
+    frame += _FRAME_BYTES
+    stop = cell + 8 * height
+    if inside == _ARRAY:
+        table = tables + number_at(field, 9) * _TABLE_BYTES
+        put_number(cell, 0, number_at(table, 2))
+        put_number(frame, 1, table)
+        put_number(frame, 2, number_at(field, 5))
+        put_number(frame, 7, row)
+        put_number(frame, 8, stop)
+        cell, stop = cell + 16 * height, stop + 16 * height
+        inside, cells, height = np.int64(0), number_at(table, 0), number_at(table, 1)
+    else:
+        put_number(frame, 1, 0)
+        put_number(frame, 2, _NONE)
+    if number_at(field, 10):
+        put_number(cell, 0, at)
+        put_number(frame, 6, stop)
+    else:
+        put_number(frame, 6, frame + 48)  # nobody reads it
+    put_number(frame, 0, inside)
+    put_number(frame, 3, cells)
+    put_number(frame, 4, height)
+    put_number(frame, 5, row)
     at = after_blanks(buffer, at + 1, end)
-    return at if at < end else np.int64(-1)
+    return (at if at < end else np.int64(-1)), frame
 
 
 @inlined
-def _after(buffer, at, end, fields, cells, height, bottom, frame, row):
-    """Behind a value: the place of the next name (-1: it is for msgspec; ``_DONE``: that was all), and its frame."""
+def _after(buffer, at, end, outside, frame):
+    """Behind a value: the place of the next name or item (-1: for msgspec; ``_DONE``: that was all), and its frame."""
     while at >= 0:
         at = after_blanks(buffer, at, end)
         if at >= end:
             break
-        byte = byte_at(buffer + at)
+        byte, struct = byte_at(buffer + at), number_at(frame, 0)
         at += 1
         if byte == 44:
             at = after_blanks(buffer, at, end)
-            return (at if at < end and byte_at(buffer + at) == 34 else np.int64(-1)), frame
-        if byte != 125 or number_at(frame, 1) != number_at(number_at(frame, 0), 2):
+            goes_on = at < end and (byte_at(buffer + at) == 34 if struct else byte_at(buffer + at) != 93)
+            return (at if goes_on else np.int64(-1)), frame
+        if struct:
+            if byte != 125 or number_at(frame, 1) != number_at(struct, 2):
+                break
+        elif byte == 93:
+            put_number(number_at(frame, 8), 0, number_at(number_at(frame, 1), 2))
+        else:
             break
-        if frame == bottom:
-            return np.int64(_DONE if after_blanks(buffer, at, end) == end else -1), frame
+        put_number(number_at(frame, 6), 0, at)
         frame -= _FRAME_BYTES
-        put_number(cells, (number_at(fields + number_at(frame, 2) * _FIELD_BYTES, 3) + 1) * height + row, at)
+        if frame == outside:
+            return np.int64(_DONE if after_blanks(buffer, at, end) == end else -1), frame
     return np.int64(-1), frame
 
 
 @inlined
-def _member(buffer, at, end, literals, fields, structs, cells, height, side, behind, powers, scratch, frame, row):
-    """Read a name and its value; returns where that ends (-1: it is for msgspec), or begins, and the Struct to open."""
-    struct, last = number_at(frame, 0), number_at(frame, 2)
+def _member(buffer, at, end, literals, fields, structs, side, behind, powers, scratch, frame):
+    """Read a name and its value, or an item, or all items that are no containers.
+
+    Returns where that ends (-1: it is for msgspec) or begins, what it opens, and the field.
+    """
+    struct, chosen, table = number_at(frame, 0), number_at(frame, 2), number_at(frame, 1)
+    if struct:
+        at, chosen = _named(buffer, at, end, literals, fields, struct, side, scratch, frame)
+        if at < 0:
+            return at, np.int64(0), fields
+        if chosen == _NONE:
+            return (np.int64(-1) if number_at(struct, 3) else value_end(buffer, at, end)), np.int64(0), fields
+    field = fields + chosen * _FIELD_BYTES
+    slot = number_at(field, 2)
+    while True:
+        if not struct:
+            used = number_at(table, 2)
+            put_number(table, 2, used + 1)
+            if used >= number_at(frame, 4):
+                return np.int64(-1), np.int64(0), field  # no room: the reader makes more
+            put_number(frame, 5, used)
+            put_number(number_at(frame, 3), used, number_at(frame, 7))
+        if slot in (OBJECT, UNION, LIST):
+            at, inside = _container(buffer, at, end, literals, fields, structs, field, frame)
+            return at, inside, field
+        at = _value(buffer, at, end, literals, field, slot, side, behind, powers, scratch, frame)
+        if struct or at < 0:
+            return at, np.int64(0), field
+        at = after_blanks(buffer, at, end)
+        if at >= end or byte_at(buffer + at) != 44:
+            return at, np.int64(0), field
+        at = after_blanks(buffer, at + 1, end)
+        if at >= end:
+            return np.int64(-1), np.int64(0), field
+
+
+@inlined
+def _named(buffer, at, end, literals, fields, struct, side, scratch, frame):
+    """The place of the value of a name (-1: it is for msgspec), and its field (-1: none)."""
+    last = number_at(frame, 2)
     expected = number_at(struct, 4) if last == _NONE else number_at(fields + last * _FIELD_BYTES, 7)
     chosen, at = named_field(buffer, at, end, literals, fields, struct, expected, side + number_at(scratch, 0))
     at = after_colon(buffer, at, end)
-    if at < 0:
-        return at, np.int64(0)
-    if chosen == _NONE:
-        return (np.int64(-1) if number_at(struct, 3) else value_end(buffer, at, end)), np.int64(0)
+    if at < 0 or chosen == _NONE:
+        return at, np.int64(_NONE)
     if chosen != expected:
         _expect(fields, struct, last, chosen)
-    seen, field = scratch + 8 + _FRAME_BYTES * MAX_OPEN, fields + chosen * _FIELD_BYTES
+    seen, row = scratch + 8 + _FRAME_BYTES * MAX_OPEN, number_at(frame, 5)
     if number_at(seen, chosen) == row + 1:
-        return np.int64(-1), np.int64(0)  # of repeated names the last one counts
+        return np.int64(-1), np.int64(_NONE)  # of repeated names the last one counts
     put_number(seen, chosen, row + 1)
-    put_number(frame, 1, number_at(frame, 1) + number_at(field, 6))
+    put_number(frame, 1, number_at(frame, 1) + number_at(fields + chosen * _FIELD_BYTES, 6))
     put_number(frame, 2, chosen)
-    slot = number_at(field, 2)
-    if slot != OBJECT and slot != UNION:
-        return _value(buffer, at, end, literals, field, cells, height, side, behind, powers, scratch, row), np.int64(0)
-    mark = number_at(field, 4)
+    return at, chosen
+
+
+@inlined
+def _container(buffer, at, end, literals, fields, structs, field, frame):
+    """Where an object or an array begins (-1: it is for msgspec), and what it opens; or where a null ends."""
+    slot, mark, height, row = number_at(field, 2), number_at(field, 4), number_at(frame, 4), number_at(frame, 5)
+    cells = number_at(frame, 3)
     if mark >= 0:
         null = number_at(field, 8) and is_word(buffer, at, end, NULL_WORD, 4)
         put_number(cells, mark * height + row, NULL if null else PRESENT)
         if null:
             return at + 4, np.int64(0)
-    if byte_at(buffer + at) != 123:
+    if byte_at(buffer + at) != (91 if slot == LIST else 123):
         return np.int64(-1), np.int64(0)
-    cell, inside = number_at(field, 3) * height + row, structs + number_at(field, 5) * _STRUCT_BYTES
-    put_number(cells, cell, at)
+    if slot == LIST:
+        return at, np.int64(_ARRAY)
+    inside = structs + number_at(field, 5) * _STRUCT_BYTES
     if slot == UNION:
         number = tagged_struct(buffer, at, end, literals, fields, inside, number_at(field, 9))
         if number < 0:
             return np.int64(-1), np.int64(0)
-        put_number(cells, cell + 2 * height, number)
+        put_number(cells, (number_at(field, 3) + 2) * height + row, number)
         inside += number * _STRUCT_BYTES
     return at, inside
 
@@ -190,9 +271,10 @@ def _expect(fields, struct, last, chosen):
 
 
 @inlined
-def _value(buffer, at, end, literals, field, cells, height, side, behind, powers, scratch, row):
+def _value(buffer, at, end, literals, field, slot, side, behind, powers, scratch, frame):
     """Read the value of a field into its columns; where it ends, -1 if it is for msgspec."""
-    slot, column, mark = number_at(field, 2), number_at(field, 3), number_at(field, 4)
+    column, mark = number_at(field, 3), number_at(field, 4)
+    cells, height, row = number_at(frame, 3), number_at(frame, 4), number_at(frame, 5)
     cell = column * height + row
     if mark >= 0:
         null = number_at(field, 8) and is_word(buffer, at, end, NULL_WORD, 4)
@@ -213,8 +295,6 @@ def _value(buffer, at, end, literals, field, cells, height, side, behind, powers
         return _decimal(buffer, at, end, cells, cell, height)
     if slot == TIME:
         return _time(buffer, at, end, cells, cell, height)
-    if slot == LIST:
-        return _list(buffer, at, end, number_at(field, 5), cells, cell, height, side, powers, scratch)
     if slot == TAG:
         is_tag = at + column <= end and same(buffer + at, literals + number_at(field, 9), column)
         return at + column if is_tag else np.int64(-1)
@@ -242,56 +322,6 @@ def _text(buffer, at, end, cells, cell, height, side, behind, scratch):
     put_number(cells, cell + height, behind + used + written)
     put_number(scratch, 0, used + written)
     return done + 1 if done >= 0 else done
-
-
-@inlined
-def _list(buffer, at, end, item, cells, cell, height, side, powers, scratch):
-    """Its place in the buffer, if all items are of that kind; objects are made of it when they are read."""
-    if byte_at(buffer + at) != 91:
-        return np.int64(-1)
-    begin = at
-    at = after_blanks(buffer, at + 1, end)
-    more = at < end and byte_at(buffer + at) != 93
-    while more:
-        at = _item_end(buffer, at, end, item, side + number_at(scratch, 0), powers)
-        if at < 0:
-            return at
-        at = after_blanks(buffer, at, end)
-        if at >= end:
-            return np.int64(-1)
-        more = byte_at(buffer + at) == 44
-        if more:
-            at = after_blanks(buffer, at + 1, end)
-    if at >= end or byte_at(buffer + at) != 93:
-        return np.int64(-1)
-    put_number(cells, cell, begin)
-    put_number(cells, cell + height, at + 1)
-    return at + 1
-
-
-@inlined
-def _item_end(buffer, at, end, item, side, powers):
-    """Behind a value of that kind, -1 if it is for msgspec; its value is not read."""
-    if at >= end:
-        return np.int64(-1)
-    if item == TEXT:
-        if byte_at(buffer + at) != 34:
-            return np.int64(-1)
-        done = text_end(buffer, at + 1, end)
-        if done >= 0 and byte_at(buffer + done) != 34:
-            done, _ = unescaped_text(buffer, at + 1, end, side)
-        return done + 1 if done >= 0 else done
-    if item == BOOL:
-        if is_word(buffer, at, end, TRUE_WORD, 4):
-            return at + 4
-        return at + 5 if is_word(buffer, at, end, FALSE_WORD, 5) else np.int64(-1)
-    done, digits, exponent, negative, whole = decimal(buffer, at, end)
-    if done < 0:
-        return done
-    if item == INTEGER:
-        return done if whole and digits <= np.uint64(2**63 - 1) else np.int64(-1)
-    _, certain = float_bits(digits, exponent, negative, whole, powers)
-    return done if certain else np.int64(-1)
 
 
 @inlined

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,27 +10,16 @@ from typing import Any, Literal, TypeGuard
 import msgspec
 from msgspec import inspect
 
-from holon.columnar.structs.kinds import (
-    BOOL,
-    DECIMAL,
-    FLOAT,
-    INTEGER,
-    LIST,
-    MEMBER,
-    MEMBER_TAG,
-    OBJECT,
-    SPAN,
-    TAG,
-    TEXT,
-    TIME,
-    UNION,
-)
+from holon.columnar.structs.kinds import LIST, MEMBER, MEMBER_TAG, OBJECT, SPAN, TAG, UNION
+from holon.columnar.structs.scalars import lengths, scalar
 
 ColumnKind = Literal["int", "float", "bool", "text", "list"]
 """int64, float64 or bool arrays, ``Texts``, or a list of what msgspec makes of the field."""
 
 Within = tuple[type, ...] | None
-"""Structs that a field lies in; None where unions are to be msgspec's."""
+"""Structs that a field lies in; None where unions and lists of Structs are to be msgspec's."""
+ITEM = "[]"
+"""The part of a path that is any item of a list."""
 MAX_FIELDS = 256
 MAX_DEPTH = 8
 _PLAIN = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*')
@@ -40,14 +28,15 @@ _PLAIN = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*')
 
 @dataclass(frozen=True, slots=True)
 class PlannedField:
-    """A field of a Struct, or of one that is a field of it.
+    """A field of a Struct, or of one that is a field of it; also any item of a list, and the record itself.
 
     ``kind`` is its column's kind, ``slot`` what the loop reads; they differ where a value may be null, or is checked
     by msgspec itself, which then gets its bytes (``SPAN``). ``path`` is of Python names; ``accepts`` returns which
-    values of an array keep the bounds of the type; ``item`` is the slot of a list's items, or the number of a member
-    of a union; ``choices`` are the objects by their texts or ints. ``may_lack_parent``: it is a field of a Struct that
-    may be None, and None with it. ``members`` are columns of a union: one of its tags, and one for each of its Structs,
-    with the objects of that Struct, else None; ``step`` makes an object of the union one of such a column.
+    values of an array, or lengths of lists, keep the bounds of the type; ``items`` is a list's item, ``number`` that of
+    a member of a union; ``choices`` are the objects by their texts or ints. ``may_lack_parent``: it is a field of a
+    Struct that may be None, and None with it. ``members`` are columns of a union: one of its tags, and one for each of
+    its Structs, with the objects of that Struct, else None; ``step`` makes an object of the union one of such a column.
+    ``shared`` are the fields that all Structs of a union have.
     """
 
     path: tuple[str, ...]
@@ -63,11 +52,44 @@ class PlannedField:
     struct: PlannedStruct | None = None
     tag: str | int = ""
     members: tuple[PlannedField, ...] = ()
+    shared: tuple[PlannedField, ...] = ()
     step: Callable[[Any], Any] | None = None
     tags: tuple[str | int, ...] = ()
-    item: int = SPAN
+    number: int = 0
+    items: PlannedField | None = None
     choices: Mapping[Any, Any] | None = None
     may_lack_parent: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of its column."""
+        return ".".join(part for part in self.path if part != ITEM)
+
+    @property
+    def has_column(self) -> bool:
+        """Tags of Structs have none, and items are in that of their list."""
+        return self.slot != TAG and self.path[-1] != ITEM
+
+    @property
+    def lists(self) -> int:
+        """How many lists it lies in: a row of its column is a list then."""
+        return self.path.count(ITEM)
+
+    @property
+    def is_list_of_values(self) -> bool:
+        """Whether it is a list, or a list of lists, of anything but Structs."""
+        items = self.items
+        while items is not None and items.items is not None:
+            items = items.items
+        return items is not None and items.slot not in (OBJECT, UNION)
+
+    @property
+    def shape(self) -> tuple[ColumnKind, int]:
+        """The kind of values in its column, and in how many lists these are."""
+        if not self.is_list_of_values:
+            return self.kind, self.lists
+        assert self.items is not None
+        return self.items.shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +98,6 @@ class PlannedStruct:
     forbids_others: bool
 
 
-_PLAIN_SLOTS: dict[type, int] = {inspect.BoolType: BOOL, inspect.DecimalType: DECIMAL}
 _KINDS: dict[type, tuple[ColumnKind, type]] = {
     inspect.IntType: ("int", int),
     inspect.FloatType: ("float", float),
@@ -85,11 +106,11 @@ _KINDS: dict[type, tuple[ColumnKind, type]] = {
 }
 
 
-def column_kinds(of: type[msgspec.Struct]) -> dict[str, ColumnKind]:
+def column_kinds(of: Any) -> dict[str, ColumnKind]:
     """The kind of column that each field becomes; those of Structs inside go by their path, with dots."""
     planned = plan(of)
     if planned is not None:
-        return {".".join(field.path): field.kind for field in fields_of(planned) if field.slot != TAG}
+        return {one.name: "list" if one.lists else one.kind for one in fields_of(planned) if one.has_column}
     info = inspect.type_info(of)
     assert isinstance(info, inspect.StructType)
     infos = {field.name: field.type for field in info.fields}
@@ -107,24 +128,55 @@ def _bare(info: inspect.Type) -> inspect.Type:
     return _bare(info.type) if isinstance(info, inspect.Metadata) else info
 
 
-def plan(of: type[msgspec.Struct]) -> PlannedStruct | None:
-    """How the loop reads records of this type; None if all of them are for msgspec."""
+def plan(of: Any) -> PlannedField | None:
+    """How the loop reads records of a Struct, or of a union of Structs; None if all of them are for msgspec."""
     for within in ((), None):
-        found = _struct(of, (), within)
+        found = _record(of, within)
         if found is not None and sum(1 for _ in fields_of(found)) <= MAX_FIELDS:
             return found
     return None
 
 
-def fields_of(struct: PlannedStruct) -> Iterator[PlannedField]:
-    """All fields, also those of Structs inside, and the columns of unions."""
-    for field in struct.fields:
-        yield field
-        for one in (field, *field.members):
-            if one is not field:
-                yield one
-            if one.struct is not None:
-                yield from fields_of(one.struct)
+def fields_of(field: PlannedField) -> Iterator[PlannedField]:
+    """All fields inside of one, also columns of unions and items of lists."""
+    inside = () if field.struct is None else field.struct.fields
+    items = () if field.items is None else (field.items,)
+    for one in (*field.shared, *inside, *field.members, *items):
+        yield one
+        yield from fields_of(one)
+
+
+def _record(of: Any, within: Within) -> PlannedField | None:
+    info = inspect.type_info(of)
+    if not _is_union(info):
+        struct = _struct(of, (), within)
+        return None if struct is None else PlannedField((), "", "list", OBJECT, of, True, struct=struct)
+    infos = [_bare(each) for each in info.types]
+    members = _members(infos, (), within)
+    if not members or within is None:
+        return None
+    shared = _shared([_struct(info.cls, (), within) for info in infos if isinstance(info, inspect.StructType)])
+    names = {member.path[-1] for member in members}
+    shared = tuple(field for field in shared if field.path[-1] not in names)
+    return PlannedField((), "", "list", UNION, of, True, members=members, shared=shared)
+
+
+def _shared(structs: list[PlannedStruct | None]) -> tuple[PlannedField, ...]:
+    """The fields that all of these Structs have, with the same name, type and default."""
+    first, *others = [{field.path: field for field in struct.fields} for struct in structs if struct is not None]
+    return tuple(
+        field
+        for path, field in first.items()
+        if field.slot != TAG and all(_is_alike(field, other.get(path)) for other in others)
+    )
+
+
+def _is_alike(one: PlannedField, other: PlannedField | None) -> bool:
+    """Whether one column holds both."""
+    if other is None or (one.encoded, one.type, one.required) != (other.encoded, other.type, other.required):
+        return False
+    same_default = type(one.default) is type(other.default) and one.default == other.default
+    return one.slot == other.slot and same_default and one.factory is other.factory
 
 
 def _struct(of: type[msgspec.Struct], path: tuple[str, ...], within: Within) -> PlannedStruct | None:
@@ -161,15 +213,31 @@ def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str
         if struct is None:
             return planned
         return replace(planned, slot=OBJECT, struct=_nullable(struct) if nullable else struct, nullable=nullable)
-    slot, accepts = (SPAN, None) if one is None else _slot(one)
-    item, choices = _item(one), _choices(one)
-    if item != SPAN:
-        slot = LIST
-    if choices is not None:
-        slot = TEXT if type(next(iter(choices))) is str else INTEGER
-    return replace(
-        planned, slot=slot, nullable=_is_union(bare) and slot != SPAN, accepts=accepts, item=item, choices=choices
-    )
+    if isinstance(one, inspect.ListType):
+        items = _items(one, path, within)
+        if items is None:
+            return planned
+        found = replace(planned, slot=LIST, items=items, nullable=nullable, accepts=lengths(one))
+        return found if known or factory is list or found.is_list_of_values else planned
+    plain = None if one is None else scalar(one)
+    if plain is None:
+        return planned
+    return replace(planned, slot=plain.slot, nullable=nullable, accepts=plain.accepts, choices=plain.choices)
+
+
+def _items(info: inspect.ListType, path: tuple[str, ...], within: Within) -> PlannedField | None:
+    """The item of a list; None if the list is msgspec's.
+
+    Lists of Structs that may lie in themselves are msgspec's: their columns would be without end.
+    """
+    bare = _bare(info.item_type)
+    for one in map(_bare, bare.types if _is_union(bare) else (bare,)):
+        if isinstance(one, inspect.StructType) and (within is None or one.cls in within):
+            return None
+    if len(path) >= MAX_DEPTH:
+        return None
+    found = _field(msgspec.structs.FieldInfo(ITEM, ITEM, Any), info.item_type, path, within)
+    return None if found.slot == SPAN else found
 
 
 def _members(infos: list[inspect.Type], path: tuple[str, ...], within: Within) -> tuple[PlannedField, ...]:
@@ -190,7 +258,7 @@ def _members(infos: list[inspect.Type], path: tuple[str, ...], within: Within) -
         if struct is None:
             return ()
         step = _only(info.cls)
-        member = PlannedField(inside, "", "list", MEMBER, info.cls, True, struct=struct, item=len(found), step=step)
+        member = PlannedField(inside, "", "list", MEMBER, info.cls, True, struct=struct, number=len(found), step=step)
         found.append(_lacking(member))
         tags.append(info.tag)
         tag_field = info.tag_field or ""
@@ -208,25 +276,6 @@ def _tag(value: Any) -> Any:
     return None if value is None else value.__struct_config__.tag
 
 
-def _choices(info: inspect.Type | None) -> Mapping[Any, Any] | None:
-    """Members of an enum by their values, or the values of a Literal; None unless all are texts, or all ints."""
-    found: dict[Any, Any] = {}
-    if isinstance(info, inspect.LiteralType):
-        found = {value: value for value in info.values}
-    elif isinstance(info, inspect.EnumType) and info.cls._missing_.__func__ is enum.Enum._missing_.__func__:  # pyright: ignore[reportFunctionMemberAccess]
-        found = {member.value: member for member in info.cls}
-    kinds = set(map(type, found))
-    return found if kinds in ({str}, {int}) else None
-
-
-def _item(info: inspect.Type | None) -> int:
-    """The slot of the items of a list whose arrays the loop checks; else ``SPAN``."""
-    if not isinstance(info, inspect.ListType) or (info.min_length, info.max_length) != (None, None):
-        return SPAN
-    slot, accepts = _slot(_bare(info.item_type))
-    return slot if accepts is None and slot in (INTEGER, FLOAT, BOOL, TEXT) else SPAN
-
-
 def _nullable(struct: PlannedStruct) -> PlannedStruct:
     """The Struct where it may be None: its fields are columns of objects then."""
     return replace(struct, fields=tuple(map(_lacking, struct.fields)))
@@ -240,40 +289,3 @@ def _lacking(field: PlannedField) -> PlannedField:
 
 def _is_union(info: inspect.Type) -> TypeGuard[inspect.UnionType]:
     return isinstance(info, inspect.UnionType)
-
-
-def _slot(info: inspect.Type) -> tuple[int, Callable[[Any], Any] | None]:
-    """The slot that the loop reads, and the bounds that are checked behind it."""
-    if isinstance(info, inspect.StrType):
-        bounded = (info.min_length, info.max_length, info.pattern) != (None, None, None)
-        return (SPAN if bounded else TEXT), None
-    if isinstance(info, inspect.IntType | inspect.FloatType):
-        if info.multiple_of is not None:
-            return SPAN, None
-        return INTEGER if isinstance(info, inspect.IntType) else FLOAT, _bounds(info)
-    if isinstance(info, inspect.DateTimeType):
-        return (TIME if info.tz is None else SPAN), None
-    return _PLAIN_SLOTS.get(type(info), SPAN), None
-
-
-def _bounds(info: inspect.IntType | inspect.FloatType) -> Callable[[Any], Any] | None:
-    """A check of an array against the bounds of a type: which of its values keep them."""
-    tests: list[Callable[[Any], Any]] = []
-    if (low := info.ge) is not None:
-        tests.append(lambda values: values >= low)
-    if (below := info.gt) is not None:
-        tests.append(lambda values: values > below)
-    if (high := info.le) is not None:
-        tests.append(lambda values: values <= high)
-    if (above := info.lt) is not None:
-        tests.append(lambda values: values < above)
-    if not tests:
-        return None
-
-    def accepts(values: Any) -> Any:
-        kept = tests[0](values)
-        for test in tests[1:]:
-            kept = kept & test(values)
-        return kept
-
-    return accepts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from holon.columnar.loops import Loops
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
 from holon.columnar.structs import powers
+from holon.columnar.structs.columns import Lists, as_column, with_values
 from holon.columnar.structs.decimals import Decimals
 from holon.columnar.structs.kinds import (
     DECIMAL,
-    FIELD,
     FITS,
     FLOAT,
+    FRAME,
     INTEGER,
     LIST,
     MAX_OPEN,
@@ -35,136 +36,171 @@ from holon.columnar.structs.kinds import (
 )
 from holon.columnar.structs.lazy import LazyColumn, LazyValues
 from holon.columnar.structs.members import Members, members_of
-from holon.columnar.structs.plan import PlannedField, PlannedStruct, fields_of
+from holon.columnar.structs.plan import ITEM, PlannedField, fields_of
+from holon.columnar.structs.tables import NONE, Tables
 from holon.columnar.structs.times import Datetimes
 
 Cells = NDArray[np.int64]
-Rows = NDArray[np.intp]
+Good = NDArray[np.bool_]
+Path = tuple[str, ...]
+Decode = Callable[[bytes], Any]
 
-_NONE = -1
-_WIDE = TEXT, SPAN, OBJECT, DECIMAL, TIME, LIST
-"""Slots that have two numbers."""
+_MIN_ROOM, _MOST_CELLS = 1024, 8
+"""Items of a table that there is always room for, and cells of a table for a byte of records; more are msgspec's."""
 
 
 class StructReader:
-    """Reads records of one type; what it has learned of the order of fields changes its speed and never its results."""
+    """Reads records of one type.
 
-    def __init__(self, loops: Loops, plan: PlannedStruct) -> None:
+    Orders of fields and lengths of lists that it has met change its speed and never its results.
+    """
+
+    def __init__(self, loops: Loops, plan: PlannedField) -> None:
         self._loops = loops
         self._plan = plan
-        self._cells: dict[tuple[str, ...], tuple[int, int]] = {}  # path -> its first column, and that of its mark
-        self._height = 0
-        self._literals = b""
-        fields: list[tuple[int, ...]] = []
-        structs: list[tuple[int, ...]] = []
-        self._number([plan], fields, structs)
-        self._fields = np.array(fields, np.int64).reshape(-1, FIELD)
-        self._structs = np.array(structs, np.int64)
-        self._text = np.frombuffer(self._literals + bytes(PAD_BYTES), np.uint8)
+        self._tables = Tables(plan)
+        self._text = np.frombuffer(self._tables.literals + bytes(PAD_BYTES), np.uint8)
+        self._items_a_byte = [0.0] * len(self._tables.widths)
         self._decoders = {
             field.path: msgspec.json.Decoder(field.type).decode
             for field in fields_of(plan)
-            if field.slot in (SPAN, OBJECT, LIST, UNION, MEMBER)
+            if field.has_column and field.slot in (SPAN, OBJECT, LIST, UNION, MEMBER)
         }
 
-    def _number(
-        self, structs: list[PlannedStruct], fields: list[tuple[int, ...]], found: list[tuple[int, ...]]
-    ) -> None:
-        """Tables of the loop; Structs inside come behind those that have them as fields."""
-        for struct in structs:
-            first, required = len(fields), sum(field.required for field in struct.fields)
-            found.append(
-                (first, len(struct.fields), required, struct.forbids_others, first if struct.fields else _NONE)
-            )
-            for place, field in enumerate(struct.fields):
-                inside = field.item
-                nested = [one.struct for one in (field, *field.members) if one.struct is not None]
-                if nested:
-                    inside = len(structs)
-                    structs += nested
-                after = len(fields) + 1 if place + 1 < len(struct.fields) else _NONE
-                name, tag = _quoted(field.encoded), _tag_text(field.tag)
-                column, mark = self._placed(field)
-                if field.slot == TAG:
-                    column = len(tag)
-                start = len(self._literals)
-                self._literals += name + tag
-                fields.append((start, len(name), field.slot, column, mark, inside, field.required, after,
-                               field.nullable, len(nested) if field.members else start + len(name)))  # fmt: skip
-
-    def _placed(self, field: PlannedField) -> tuple[int, int]:
-        """The field's first column, and that of its mark."""
-        if field.slot == TAG:
-            return _NONE, _NONE
-        column = self._height
-        self._height += 3 if field.slot == UNION else 2 if field.slot in _WIDE else 1
-        mark = _NONE
-        if field.nullable or not field.required:
-            mark = self._height
-            self._height += 1
-        self._cells[field.path] = column, mark
-        self._cells.update((member.path, (column, _NONE)) for member in field.members)
-        return column, mark
-
-    def read(self, payloads: BinaryColumn) -> tuple[dict[str, Any], NDArray[np.bool_]]:
+    def read(self, payloads: BinaryColumn) -> tuple[dict[str, Any], Good]:
         """Columns of the fields by their paths, and which rows they hold; values at other rows mean nothing."""
-        count = len(payloads)
-        cells = np.zeros((self._height, count), np.int64)
-        fits = np.zeros(count, np.int64)
-        side = np.empty(payloads.size + PAD_BYTES, np.uint8)
-        used = self._call(payloads, cells, side, fits)
-        buffer = (
-            np.concatenate([payloads.buffer, side[:used], np.zeros(PAD_BYTES, np.uint8)]) if used else payloads.buffer
-        )
-        good = fits == FITS
+        while True:
+            widths = self._tables.widths
+            most = [0, *(max(_MIN_ROOM, _MOST_CELLS * payloads.size // width) for width in widths[1:])]
+            wished = [max(_MIN_ROOM, int(payloads.size * each)) for each in self._items_a_byte]
+            heights = [len(payloads), *map(min, most[1:], wished[1:])]
+            cells = [np.zeros((width, height), np.int64) for width, height in zip(widths, heights, strict=True)]
+            side, fits = np.empty(payloads.size + PAD_BYTES, np.uint8), np.zeros(len(payloads), np.int64)
+            written, used = self._call(payloads, cells, side, fits)
+            full = [number for number, count in enumerate(used) if heights[number] < count and number]
+            for number in range(1, len(used)):
+                seen = 1.25 * max(used[number], heights[number] * (3 if number in full else 0)) / max(payloads.size, 1)
+                self._items_a_byte[number] = max(self._items_a_byte[number], seen)
+            if not any(heights[number] < most[number] for number in full):
+                break
+        buffer = payloads.buffer
+        if written:
+            buffer = np.concatenate([buffer, side[:written], np.zeros(PAD_BYTES, np.uint8)])
+        kept = [table[:, :count] for table, count in zip(cells, [len(payloads), *used[1:]], strict=True)]
+        batch = _Batch(self._plan, self._tables, self._decoders, kept, buffer, fits == FITS)
+        return batch.columns(), batch.good[0]
+
+    def _call(
+        self, payloads: BinaryColumn, cells: list[Cells], side: NDArray[np.uint8], fits: Cells
+    ) -> tuple[int, list[int]]:
+        """Call the loop; whatever it is given an address of is held here meanwhile.
+
+        Returns how far ``side`` is used, and how many rows of each table were wished for.
+        """
+        starts, ends = np.ascontiguousarray(payloads.starts), np.ascontiguousarray(payloads.ends)
+        fields, structs = self._tables.fields, self._tables.structs
+        scratch = np.zeros(1 + FRAME * MAX_OPEN + len(fields), np.int64)
+        rows = np.array([(table.ctypes.data, table.shape[1], 0) for table in cells], np.int64)
+        table = powers.table()
+        assert payloads.buffer.flags.c_contiguous
+        self._loops.read_structs(
+            payloads.buffer.ctypes.data, starts.ctypes.data, ends.ctypes.data, len(payloads), self._text.ctypes.data,
+            fields.ctypes.data, structs.ctypes.data, rows.ctypes.data, side.ctypes.data, len(payloads.buffer),
+            table.ctypes.data, scratch.ctypes.data, fits.ctypes.data,
+        )  # fmt: skip
+        return int(scratch[0]), rows[:, 2].tolist()
+
+
+class _Batch:
+    """Cells of all tables, which the loop has read of some records. ``good``: the rows of each that hold values."""
+
+    def __init__(
+        self,
+        plan: PlannedField,
+        tables: Tables,
+        decoders: Mapping[Path, Decode],
+        cells: list[Cells],
+        buffer: NDArray[np.uint8],
+        fits: Good,
+    ) -> None:
+        self._plan, self._tables, self._decoders, self._cells, self._buffer = plan, tables, decoders, cells, buffer
+        self.good = [fits]
+        for table, parent in zip(cells[1:], tables.parents[1:], strict=True):
+            self.good.append(self.good[parent][table[0]])
+        self._marks: dict[Path, Cells | None] = {(): None}
+        self._places: dict[Path, tuple[Cells, Cells, list[Any]]] = {}
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of all fields; takes from ``good`` what is beyond the bounds of its type."""
         columns: dict[str, Any] = {}
-        marks: dict[tuple[str, ...], Cells | None] = {(): None}
         for field in fields_of(self._plan):
             if field.slot != TAG:
-                marks[field.path] = here = self._marks(field, cells, marks[field.path[:-1]])
-                columns[".".join(field.path)] = self._column(field, cells, here, buffer, good)
-        return columns, good
+                self._marks[field.path] = self._marks_of(field)
+            if field.slot == LIST:
+                self._places[field.path] = self._places_of(field)
+        for field in fields_of(self._plan):
+            if field.has_column:
+                columns[field.name] = self._in_lists(field, self._column(field))
+        for number in range(len(self.good) - 1, 0, -1):
+            owners = self._cells[number][0]
+            self.good[self._tables.parents[number]][owners[~self.good[number]]] = False
+        return columns
 
-    def _marks(self, field: PlannedField, cells: Cells, parents: Cells | None) -> Cells | None:
+    def _marks_of(self, field: PlannedField) -> Cells | None:
         """Marks of a field's rows, None if all have it: null where the Struct that it is a field of is not there."""
-        column, mark = self._cells[field.path]
-        own = None if mark == _NONE else cells[mark]
+        table, column, mark = self._tables.cells[field.path]
+        cells = self._cells[table]
+        own = None if mark == NONE else cells[mark]
         if field.slot == MEMBER:
-            own = np.where(cells[column + 2] == field.item, PRESENT, NULL)
+            own = np.where(cells[column + 2] == field.number, PRESENT, NULL)
+        parents = self._marks[field.path[:-1]]
         if not field.may_lack_parent or parents is None:
             return own
         return np.where(parents == PRESENT, PRESENT if own is None else own, NULL)
 
-    def _call(self, payloads: BinaryColumn, cells: Cells, side: NDArray[np.uint8], fits: Cells) -> int:
-        """Call the loop; whatever it is given an address of is held here meanwhile."""
-        starts, ends = np.ascontiguousarray(payloads.starts), np.ascontiguousarray(payloads.ends)
-        scratch = np.zeros(1 + 3 * MAX_OPEN + len(self._fields), np.int64)
-        table, count = powers.table(), len(payloads)
-        assert payloads.buffer.flags.c_contiguous
-        self._loops.read_structs(
-            payloads.buffer.ctypes.data, starts.ctypes.data, ends.ctypes.data, count, self._text.ctypes.data,
-            self._fields.ctypes.data, self._structs.ctypes.data, cells.ctypes.data, count, side.ctypes.data,
-            len(payloads.buffer), table.ctypes.data, scratch.ctypes.data, fits.ctypes.data,
-        )  # fmt: skip
-        return int(scratch[0])
+    def _places_of(self, field: PlannedField) -> tuple[Cells, Cells, list[Any]]:
+        """Starts and ends of lists among their items, and what rows have that are no lists, as ``Lists`` takes them."""
+        table, column, _ = self._tables.cells[field.path]
+        marks, good = self._marks[field.path], self.good[table]
+        starts, ends = self._cells[table][column : column + 2]
+        _keep_bounds(field, ends - starts, marks, good)
+        if marks is None:
+            return starts, ends, []
+        others: list[Any] = [None]
+        starts = np.where(marks == NULL, -1, starts)
+        if field.factory is not list:  # where it is, the list is empty as it stands
+            lacking = np.flatnonzero((marks == MISSING) & good)
+            starts[lacking] = -1 - len(others) - np.arange(len(lacking))
+            others += [_default(field) for _ in lacking]
+        return starts, ends, others
 
-    def _column(
-        self,
-        field: PlannedField,
-        cells: Cells,
-        marks: Cells | None,
-        buffer: NDArray[np.uint8],
-        good: NDArray[np.bool_],
-    ) -> Any:
-        column = self._cells[field.path][0]
+    def _in_lists(self, field: PlannedField, column: Any) -> Any:
+        """The column of a field of items: lists of what the items have."""
+        kind, depth = field.shape
+        depth -= field.lists
+        for end in range(len(field.path) - 1, 0, -1):
+            if field.path[end] == ITEM:
+                depth += 1
+                column = Lists(kind, depth, column, *self._places[field.path[:end]])
+        return column
+
+    def _column(self, field: PlannedField) -> Any:
+        """A column of the rows of the field's own table."""
+        table, column, _ = self._tables.cells[field.path]
+        cells, good, marks = self._cells[table], self.good[table], self._marks[field.path]
+        if field.is_list_of_values:
+            assert field.items is not None
+            kind, depth = field.shape
+            return Lists(kind, depth - field.lists, self._column(field.items), *self._places[field.path])
         if field.slot == SPAN:
-            spans = BinaryColumn(buffer, cells[column], cells[column + 1])
+            spans = BinaryColumn(self._buffer, cells[column], cells[column + 1])
             return self._decoded(field, spans, marks, good)
         values: LazyValues
         if field.slot in (OBJECT, LIST, UNION, MEMBER):
-            values = BinaryColumn(buffer, cells[column], cells[column + 1])
+            begin = column + 2 if field.slot == LIST else column
+            values = BinaryColumn(self._buffer, cells[begin], cells[begin + 1])
         elif field.slot == TEXT:
-            values = Texts(buffer, cells[column], cells[column + 1])
+            values = Texts(self._buffer, cells[column], cells[column + 1])
         elif field.slot == MEMBER_TAG:
             values = Members(cells[column + 2].astype(np.intp), field.tags)
         elif field.slot in (DECIMAL, TIME):
@@ -180,17 +216,10 @@ class StructReader:
         if field.kind == "list":
             here = np.full(len(good), PRESENT) if marks is None else marks
             lazy = LazyColumn(values, here, field.default, self._decoders.get(field.path))
-            return lazy if field.factory is None else self._with_defaults(field, lazy, marks, good)
-        return self._with_defaults(field, values, marks, good)
+            return lazy if field.factory is None else _with_defaults(field, lazy, marks, good)
+        return _with_defaults(field, values, marks, good)
 
-    def _with_defaults(self, field: PlannedField, values: Any, marks: Cells | None, good: NDArray[np.bool_]) -> Any:
-        """The column where some rows lack the field."""
-        if marks is None:
-            return values
-        lacking = np.flatnonzero((marks == MISSING) & good)
-        return with_values(values, lacking, [_default(field) for _ in lacking]) if len(lacking) else values
-
-    def _decoded(self, field: PlannedField, spans: BinaryColumn, marks: Cells | None, good: NDArray[np.bool_]) -> Any:
+    def _decoded(self, field: PlannedField, spans: BinaryColumn, marks: Cells | None, good: Good) -> Any:
         """The objects that msgspec makes of spans; a row of which it makes none is not good."""
         rows = np.flatnonzero(good if marks is None else good & (marks == PRESENT))
         values: list[Any] = [None] * len(spans)
@@ -209,27 +238,12 @@ class StructReader:
         return as_column(field.kind, values, good)
 
 
-def as_column(kind: str, values: list[Any], good: NDArray[np.bool_]) -> Any:
-    """A column of Python values; rows that are not good hold nothing."""
-    if kind == "list":
+def _with_defaults(field: PlannedField, values: Any, marks: Cells | None, good: Good) -> Any:
+    """The column where some rows lack the field."""
+    if marks is None:
         return values
-    nothing: Any = {"int": 0, "float": 0.0, "bool": False, "text": ""}[kind]
-    filled = [value if whole else nothing for value, whole in zip(values, good.tolist(), strict=True)]
-    if kind == "text":
-        return Texts.of(filled)
-    return np.array(filled, {"int": np.int64, "float": np.float64, "bool": np.bool_}[kind])
-
-
-def with_values(column: Any, rows: Rows, values: Sequence[Any]) -> Any:
-    """The column with other values at some rows."""
-    if isinstance(column, Texts | LazyColumn):
-        return column.replaced(rows, values)
-    if isinstance(column, np.ndarray):
-        column[rows] = values
-        return column
-    for row, value in zip(rows.tolist(), values, strict=True):
-        column[row] = value
-    return column
+    lacking = np.flatnonzero((marks == MISSING) & good)
+    return with_values(values, lacking, [_default(field) for _ in lacking]) if len(lacking) else values
 
 
 def _default(field: PlannedField) -> Any:
@@ -242,16 +256,8 @@ def _numbers(slot: int, column: Cells) -> Any:
     return column if slot == INTEGER else column.astype(np.bool_)
 
 
-def _keep_bounds(field: PlannedField, numbers: Any, marks: Cells | None, good: NDArray[np.bool_]) -> None:
+def _keep_bounds(field: PlannedField, numbers: Any, marks: Cells | None, good: Good) -> None:
     """Rows whose number is beyond the bounds of its type are not good."""
     if field.accepts is not None:
         kept = field.accepts(numbers)
         good &= kept if marks is None else kept | (marks != PRESENT)
-
-
-def _tag_text(tag: str | int) -> bytes:
-    return _quoted(tag) if isinstance(tag, str) else str(tag).encode()
-
-
-def _quoted(text: str) -> bytes:
-    return b'"' + text.encode() + b'"'

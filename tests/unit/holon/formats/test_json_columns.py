@@ -16,8 +16,8 @@ import pytest
 
 from holon import Batch, JsonColumns
 from holon.columnar.loops import install, installed
-from holon.columnar.payloads import BinaryColumn, Texts
 from nodes.compiled.loading import ensure
+from tests.column_readings import readings, taken, without_loops
 from tests.json_records import Schema
 
 RUNS, RECORDS = 3, 60
@@ -29,23 +29,6 @@ def loops() -> Iterator[None]:
     assert ensure(), "numba is part of the development environment"
     yield
     install(None)
-
-
-def readings(columns: JsonColumns[Any], payloads: Any) -> tuple[list[int], dict[str, Any], list[tuple[int, str]]]:
-    found = columns.decode(payloads)
-    rows = np.arange(len(payloads)) if found.rows is None else found.rows
-    kinds = {name: str(getattr(column, "dtype", isinstance(column, Texts))) for name, column in found.columns.items()}
-    values = {name: (kinds[name], list(map(repr, column))) for name, column in found.columns.items()}
-    return rows.tolist(), values, found.bad
-
-
-def without_loops(columns: JsonColumns[Any], payloads: Any) -> Any:
-    loops = installed()
-    install(None)
-    try:
-        return readings(columns, payloads)
-    finally:
-        install(loops)
 
 
 def compare(seed: int) -> int:
@@ -105,15 +88,6 @@ def variants() -> list[bytes]:
     return found
 
 
-def taken(type: type[msgspec.Struct], payloads: list[bytes]) -> list[bool]:
-    """For each record, whether the compiled loop reads it as a whole."""
-    loops = installed()
-    assert loops is not None
-    reader = JsonColumns(type).reader(loops)
-    assert reader is not None
-    return reader.read(BinaryColumn.of(payloads))[1].tolist()
-
-
 def test_right_records_need_no_msgspec() -> None:
     """Whatever their order, blanks, escapes, unknown fields, and what is missing or null."""
     payloads = variants()
@@ -124,47 +98,6 @@ def test_right_records_need_no_msgspec() -> None:
     assert found["place.at_m"].tolist() == [event.place.at_m for event in events]
     assert found["count"] == [event.count for event in events] and found["tags"] == [event.tags for event in events]
     assert found["sensor_id"] == [event.sensor_id for event in events]
-
-
-class Lists(msgspec.Struct):
-    ints: list[int]
-    floats: list[float] | None = None
-    texts: list[str] = []
-    bools: list[bool] = msgspec.field(default_factory=list)
-
-
-def test_lists_of_plain_items_need_no_msgspec_until_somebody_asks_for_them() -> None:
-    payloads = [
-        b'{"ints":[]}',
-        b'{"ints":[ ],"floats":null,"texts":["a","\\u00e9\\n","\xc3\xa9"],"bools":[true,false]}',
-        b'{"ints":[1, -2\n,3],"floats":[1,2.5,-1e3],"texts":[],"bools":[]}',
-    ] * 12
-    assert all(taken(Lists, payloads))
-    found = JsonColumns(Lists).decode(payloads).columns
-    events = [msgspec.json.decode(payload, type=Lists) for payload in payloads]
-    for name in Lists.__struct_fields__:
-        assert found[name] == [getattr(event, name) for event in events]
-    odd = [
-        "[1,]",
-        "[,1]",
-        "[1 2]",
-        "[1",
-        "[1.5]",
-        "[null]",
-        '["1"]',
-        "[[1]]",
-        "{}",
-        "1",
-        "[99999999999999999999]",
-        "[1}",
-    ]
-    refused = [f'{{"ints":{one}}}'.encode() for one in odd]
-    refused += [b'{"ints":[],"texts":["\xff"]}', b'{"ints":[],"texts":["\\ud800"]}', b'{"ints":[],"bools":[nul]}']
-    refused += [b'{"ints":[],"floats":[1e400]}', b'{"ints":[],"floats":["NaN"]}']
-    assert not any(taken(Lists, refused * 2))
-    assert readings(JsonColumns(Lists), (payloads + refused) * 2) == without_loops(
-        JsonColumns(Lists), (payloads + refused) * 2
-    )
 
 
 class Side(enum.Enum):

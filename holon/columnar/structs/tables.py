@@ -1,0 +1,116 @@
+"""The tables of numbers that the compiled loop reads a plan from, and where each field's values go."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holon.columnar.structs.kinds import DECIMAL, FIELD, LIST, OBJECT, SPAN, TAG, TEXT, TIME, UNION
+from holon.columnar.structs.plan import PlannedField, PlannedStruct
+
+Path = tuple[str, ...]
+Cell = tuple[int, int, int]
+
+NONE = -1
+_WIDE = {TEXT: 2, SPAN: 2, OBJECT: 2, DECIMAL: 2, TIME: 2, UNION: 3, LIST: 4}
+"""Slots that have several numbers. A list has its first item and what is behind its last one, then its own place."""
+
+
+class Tables:
+    """``fields`` and ``structs`` as ``read_structs`` takes them, with the ``literals`` that they refer to.
+
+    ``widths`` are the columns of each table of rows, ``parents`` the table that the lists of its rows are in;
+    ``cells`` are the table, the first column and that of the mark of each field, by its path.
+    """
+
+    def __init__(self, plan: PlannedField) -> None:
+        self.literals = b""
+        self.widths = [0]
+        self.parents = [NONE]
+        self.cells: dict[Path, Cell] = {}
+        self._shared = {field.path[0] for field in plan.shared}
+        self._members = {member.path[0] for member in plan.members}
+        self._fields: list[tuple[int, ...]] = [()]
+        self._structs: list[tuple[int, ...]] = []
+        self._fill(0, plan, 0, NONE)
+        self.fields = np.array(self._fields, np.int64).reshape(-1, FIELD)
+        self.structs = np.array(self._structs, np.int64)
+
+    def _fill(self, number: int, field: PlannedField, table: int, after: int) -> None:
+        """The numbers of a field whose rows are those of a table, and of all that is inside of it."""
+        name, tag = _quoted(field.encoded), _tag_text(field.tag)
+        start = len(self.literals)
+        self.literals += name + tag
+        inside, last = NONE, start + len(name)
+        column, mark = (len(tag), NONE) if field.slot == TAG else self._placed(field, table)
+        if field.items is not None:
+            inside, last = len(self._fields), self._table_of(field, table)
+            self._fields.append(())
+            self._fill(inside, field.items, last, NONE)
+        structs = [one.struct for one in (field, *field.members) if one.struct is not None]
+        if structs:
+            inside = self._add(structs, table)
+        if field.members:
+            last = len(structs)
+        self._fields[number] = (
+            start, len(name), field.slot, column, mark, inside, field.required, after, field.nullable, last,
+            _is_noted(field),
+        )  # fmt: skip
+
+    def _add(self, structs: list[PlannedStruct], table: int) -> int:
+        """Add Structs one behind the other; returns the number of the first."""
+        first_struct = len(self._structs)
+        self._structs += [()] * len(structs)
+        for number, struct in enumerate(structs, first_struct):
+            first, count = len(self._fields), len(struct.fields)
+            required = sum(field.required for field in struct.fields)
+            self._structs[number] = first, count, required, struct.forbids_others, first if count else NONE
+            self._fields += [()] * count
+            for place, field in enumerate(struct.fields, first):
+                self._fill(place, field, table, place + 1 if place + 1 < first + count else NONE)
+        return first_struct
+
+    def _placed(self, field: PlannedField, table: int) -> tuple[int, int]:
+        """The field's first column, and that of its mark."""
+        path = self._own(field.path)
+        if path not in self.cells:
+            column = self.widths[table]
+            if _is_noted(field):
+                self.widths[table] += _WIDE.get(field.slot, 1)
+            elif field.slot == LIST:
+                self.widths[table] += 2
+            mark = NONE
+            if field.nullable or not field.required:
+                mark = self.widths[table]
+                self.widths[table] += 1
+            self.cells[path] = table, column, mark
+        self.cells[field.path] = self.cells[path]
+        _, column, mark = self.cells[path]
+        self.cells.update((member.path, (table, column, NONE)) for member in field.members)
+        return column, mark
+
+    def _table_of(self, field: PlannedField, table: int) -> int:
+        """The table of a list's items, whose first column is the row that has the list."""
+        assert field.items is not None
+        known = self.cells.get(self._own(field.items.path))
+        if known is not None:
+            return known[0]
+        self.widths.append(1)
+        self.parents.append(table)
+        return len(self.widths) - 1
+
+    def _own(self, path: Path) -> Path:
+        """A field that all Structs of events have is one column, whichever Struct a record is."""
+        return path[1:] if len(path) > 1 and path[0] in self._members and path[1] in self._shared else path
+
+
+def _is_noted(field: PlannedField) -> bool:
+    """Whether its place is needed: objects of records, and of lists of values, are not made of their bytes."""
+    return not field.is_list_of_values and (field.slot != OBJECT or bool(field.path))
+
+
+def _tag_text(tag: str | int) -> bytes:
+    return _quoted(tag) if isinstance(tag, str) else str(tag).encode()
+
+
+def _quoted(text: str) -> bytes:
+    return b'"' + text.encode() + b'"'
