@@ -36,7 +36,6 @@ class PlannedField:
     a member of a union; ``choices`` are the objects by their texts or ints. ``may_lack_parent``: it is a field of a
     Struct that may be None, and None with it. ``members`` are columns of a union: one of its tags, and one for each of
     its Structs, with the objects of that Struct, else None; ``step`` makes an object of the union one of such a column.
-    ``shared`` are the fields that all Structs of a union have.
     """
 
     path: tuple[str, ...]
@@ -52,7 +51,6 @@ class PlannedField:
     struct: PlannedStruct | None = None
     tag: str | int = ""
     members: tuple[PlannedField, ...] = ()
-    shared: tuple[PlannedField, ...] = ()
     step: Callable[[Any], Any] | None = None
     tags: tuple[str | int, ...] = ()
     number: int = 0
@@ -129,10 +127,13 @@ def _bare(info: inspect.Type) -> inspect.Type:
 
 
 def plan(of: Any) -> PlannedField | None:
-    """How the loop reads records of a Struct, or of a union of Structs; None if all of them are for msgspec."""
+    """How the loop reads records of a Struct; None if all of them are for msgspec."""
     for within in ((), None):
-        found = _record(of, within)
-        if found is not None and sum(1 for _ in fields_of(found)) <= MAX_FIELDS:
+        struct = _struct(of, (), within)
+        if struct is None:
+            continue
+        found = PlannedField((), "", "list", OBJECT, of, True, struct=struct)
+        if sum(1 for _ in fields_of(found)) <= MAX_FIELDS:
             return found
     return None
 
@@ -141,42 +142,9 @@ def fields_of(field: PlannedField) -> Iterator[PlannedField]:
     """All fields inside of one, also columns of unions and items of lists."""
     inside = () if field.struct is None else field.struct.fields
     items = () if field.items is None else (field.items,)
-    for one in (*field.shared, *inside, *field.members, *items):
+    for one in (*inside, *field.members, *items):
         yield one
         yield from fields_of(one)
-
-
-def _record(of: Any, within: Within) -> PlannedField | None:
-    info = inspect.type_info(of)
-    if not _is_union(info):
-        struct = _struct(of, (), within)
-        return None if struct is None else PlannedField((), "", "list", OBJECT, of, True, struct=struct)
-    infos = [_bare(each) for each in info.types]
-    members = _members(infos, (), within)
-    if not members or within is None:
-        return None
-    shared = _shared([_struct(info.cls, (), within) for info in infos if isinstance(info, inspect.StructType)])
-    names = {member.path[-1] for member in members}
-    shared = tuple(field for field in shared if field.path[-1] not in names)
-    return PlannedField((), "", "list", UNION, of, True, members=members, shared=shared)
-
-
-def _shared(structs: list[PlannedStruct | None]) -> tuple[PlannedField, ...]:
-    """The fields that all of these Structs have, with the same name, type and default."""
-    first, *others = [{field.path: field for field in struct.fields} for struct in structs if struct is not None]
-    return tuple(
-        field
-        for path, field in first.items()
-        if field.slot != TAG and all(_is_alike(field, other.get(path)) for other in others)
-    )
-
-
-def _is_alike(one: PlannedField, other: PlannedField | None) -> bool:
-    """Whether one column holds both."""
-    if other is None or (one.encoded, one.type, one.required) != (other.encoded, other.type, other.required):
-        return False
-    same_default = type(one.default) is type(other.default) and one.default == other.default
-    return one.slot == other.slot and same_default and one.factory is other.factory
 
 
 def _struct(of: type[msgspec.Struct], path: tuple[str, ...], within: Within) -> PlannedStruct | None:

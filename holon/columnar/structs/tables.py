@@ -27,8 +27,6 @@ class Tables:
         self.widths = [0]
         self.parents = [NONE]
         self.cells: dict[Path, Cell] = {}
-        self._shared = {field.path[0] for field in plan.shared}
-        self._members = {member.path[0] for member in plan.members}
         self._fields: list[tuple[int, ...]] = [()]
         self._structs: list[tuple[int, ...]] = []
         self._fill(0, plan, 0, NONE)
@@ -43,7 +41,7 @@ class Tables:
         inside, last = NONE, start + len(name)
         column, mark = (len(tag), NONE) if field.slot == TAG else self._placed(field, table)
         if field.items is not None:
-            inside, last = len(self._fields), self._table_of(field, table)
+            inside, last = len(self._fields), self._new_table(table)
             self._fields.append(())
             self._fill(inside, field.items, last, NONE)
         structs = [one.struct for one in (field, *field.members) if one.struct is not None]
@@ -71,41 +69,28 @@ class Tables:
 
     def _placed(self, field: PlannedField, table: int) -> tuple[int, int]:
         """The field's first column, and that of its mark."""
-        path = self._own(field.path)
-        if path not in self.cells:
-            column = self.widths[table]
-            if _is_noted(field):
-                self.widths[table] += _WIDE.get(field.slot, 1)
-            elif field.slot == LIST:
-                self.widths[table] += 2
-            mark = NONE
-            if field.nullable or not field.required:
-                mark = self.widths[table]
-                self.widths[table] += 1
-            self.cells[path] = table, column, mark
-        self.cells[field.path] = self.cells[path]
-        _, column, mark = self.cells[path]
+        column, mark = self.widths[table], NONE
+        if _is_noted(field):
+            self.widths[table] += _WIDE.get(field.slot, 1)
+        elif field.slot == LIST:
+            self.widths[table] += 2
+        if field.nullable or not field.required:
+            mark = self.widths[table]
+            self.widths[table] += 1
+        self.cells[field.path] = table, column, mark
         self.cells.update((member.path, (table, column, NONE)) for member in field.members)
         return column, mark
 
-    def _table_of(self, field: PlannedField, table: int) -> int:
-        """The table of a list's items, whose first column is the row that has the list."""
-        assert field.items is not None
-        known = self.cells.get(self._own(field.items.path))
-        if known is not None:
-            return known[0]
+    def _new_table(self, parent: int) -> int:
+        """A table for the items of lists, whose first column is the row that has the list."""
         self.widths.append(1)
-        self.parents.append(table)
+        self.parents.append(parent)
         return len(self.widths) - 1
-
-    def _own(self, path: Path) -> Path:
-        """A field that all Structs of events have is one column, whichever Struct a record is."""
-        return path[1:] if len(path) > 1 and path[0] in self._members and path[1] in self._shared else path
 
 
 def _is_noted(field: PlannedField) -> bool:
     """Whether its place is needed: objects of records, and of lists of values, are not made of their bytes."""
-    return not field.is_list_of_values and (field.slot != OBJECT or bool(field.path))
+    return bool(field.path) and not field.is_list_of_values
 
 
 def _tag_text(tag: str | int) -> bytes:
