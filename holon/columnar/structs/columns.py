@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import Texts
-from holon.columnar.structs.lazy import LazyColumn
+from holon.columnar.structs.lazy import LazyColumn, ObjectColumn
 
 Rows = NDArray[np.intp]
 Places = NDArray[np.int64]
@@ -47,14 +47,14 @@ def with_values(column: Any, rows: Rows, values: Sequence[Any]) -> Any:
     return column
 
 
-class Lists(Sequence[Any]):
+class Lists(ObjectColumn):
     """Row ``i`` is the list of ``values[starts[i]:ends[i]]``; if its start is negative, ``others[-1 - starts[i]]``.
 
     ``values`` is a column of ``kind``, or if ``depth`` is more than 1, of lists itself. Others are None, what a missing
     field has, and lists that no loop has read.
     """
 
-    __slots__ = ("_depth", "_ends", "_kind", "_list", "_others", "_read", "_starts", "_values")
+    __slots__ = ("_depth", "_ends", "_kind", "_others", "_read", "_starts", "_values")
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Lists(Sequence[Any]):
         others: Sequence[Any] = (),
         read: Callable[[Any], Any] | None = None,
     ) -> None:
+        super().__init__()
         self._kind, self._depth, self._values, self._others, self._read = kind, depth, values, others, read
         self._starts, self._ends = starts, ends
-        self._list: list[Any] | None = None
 
     @classmethod
     def of(cls, kind: str, depth: int, rows: Sequence[Any], read: Callable[[Any], Any] | None = None) -> Lists:
@@ -110,12 +110,6 @@ class Lists(Sequence[Any]):
         starts, ends = self._starts[index], self._ends[index]
         return Lists(self._kind, self._depth, self._values, starts, ends, self._others, self._read)
 
-    def tolist(self) -> list[Any]:
-        """All lists; they are made once."""
-        if self._list is None:
-            self._list = self._made()
-        return self._list
-
     def _made(self) -> list[Any]:
         values, starts, lengths = self._values, self._starts, self._lengths()
         offsets = _offsets(lengths)
@@ -134,29 +128,12 @@ class Lists(Sequence[Any]):
         """The items of each row in ``values``."""
         return np.where(self._starts < 0, 0, np.maximum(self._ends - self._starts, 0))
 
-    @overload
-    def __getitem__(self, row: int) -> Any: ...
-    @overload
-    def __getitem__(self, row: slice) -> Lists: ...
-    def __getitem__(self, row: int | slice) -> Any:
-        if isinstance(row, slice):
-            return self.take(row)
+    def _row(self, row: int) -> Any:
         start = int(self._starts[row])
         return self.tolist()[row] if start >= 0 else self._other(start)
 
     def __len__(self) -> int:
         return len(self._starts)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and not isinstance(other, str) and self.tolist() == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Lists({self.tolist()[:3]!r}{'...' if len(self) > 3 else ''}, {len(self)} rows)"
 
 
 def _items_column(kind: str, depth: int, items: list[Any]) -> Any:

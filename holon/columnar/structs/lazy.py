@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, overload
 
@@ -21,13 +22,56 @@ _OTHER = 1 + max(MISSING, PRESENT, NULL)
 LazyValues = NDArray[Any] | Texts | BinaryColumn | Decimals | Datetimes | Members
 
 
-class LazyColumn(Sequence[Any]):
+class ObjectColumn(Sequence[Any]):
+    """A column of Python objects; all of them are made when one is read, and once."""
+
+    __slots__ = ("_list",)
+
+    def __init__(self) -> None:
+        self._list: list[Any] | None = None
+
+    def tolist(self) -> list[Any]:
+        """All objects."""
+        if self._list is None:
+            self._list = self._made()
+        return self._list
+
+    @abstractmethod
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """The rows of an index, a mask or a slice."""
+
+    @abstractmethod
+    def _made(self) -> list[Any]: ...
+
+    @abstractmethod
+    def _row(self, row: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, row: int) -> Any: ...
+    @overload
+    def __getitem__(self, row: slice) -> Self: ...
+    def __getitem__(self, row: int | slice) -> Any:
+        return self.take(row) if isinstance(row, slice) else self._row(row)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and not isinstance(other, str) and self.tolist() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self[:3])!r}{'...' if len(self) > 3 else ''}, {len(self)} rows)"
+
+
+class LazyColumn(ObjectColumn):
     """Rows of ``values``, where they are marked as present; else None, ``missing``, or one of a few other objects.
 
     ``decode`` makes an object of a row's bytes; None where ``values`` holds numbers or texts.
     """
 
-    __slots__ = ("_decode", "_list", "_marks", "_missing", "_others", "_values")
+    __slots__ = ("_decode", "_marks", "_missing", "_others", "_values")
 
     def __init__(
         self,
@@ -37,8 +81,8 @@ class LazyColumn(Sequence[Any]):
         decode: Callable[[bytes], Any] | None = None,
         others: Sequence[Any] = (),
     ) -> None:
+        super().__init__()
         self._values, self._marks, self._missing, self._decode, self._others = values, marks, missing, decode, others
-        self._list: list[Any] | None = None
 
     def replaced(self, rows: NDArray[np.intp], objects: Sequence[Any]) -> LazyColumn:
         """With other objects at some rows."""
@@ -50,12 +94,6 @@ class LazyColumn(Sequence[Any]):
         """The rows of an index, a mask or a slice."""
         values = self._values[index] if isinstance(self._values, np.ndarray) else self._values.take(index)
         return type(self)(values, self._marks[index], self._missing, self._decode, self._others)
-
-    def tolist(self) -> list[Any]:
-        """All objects; they are made once."""
-        if self._list is None:
-            self._list = self._made()
-        return self._list
 
     def nones(self) -> NDArray[np.bool_] | None:
         """The rows that are None; None where that shows in the objects alone."""
@@ -117,26 +155,9 @@ class LazyColumn(Sequence[Any]):
         """The object of a row that is not present."""
         return self._missing if mark == MISSING else None if mark == NULL else self._others[mark - _OTHER]
 
-    @overload
-    def __getitem__(self, row: int) -> Any: ...
-    @overload
-    def __getitem__(self, row: slice) -> LazyColumn: ...
-    def __getitem__(self, row: int | slice) -> Any:
-        if isinstance(row, slice):
-            return self.take(row)
+    def _row(self, row: int) -> Any:
         mark = int(self._marks[row])
         return self.tolist()[row] if mark == PRESENT else self._other(mark)
 
     def __len__(self) -> int:
         return len(self._marks)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and not isinstance(other, str) and self.tolist() == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"LazyColumn({list(self[:3])!r}{'...' if len(self) > 3 else ''}, {len(self)} rows)"
