@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from holon.job import Job
 
 FIRST_SEED = 1 << 41
+MOST_NODES = 6
 
 
-class HolonSim(Protocol):
-    """The type of the fixture ``holon_sim``."""
+class HolonSim:
+    """The fixture ``holon_sim``: a job or flow in simulated fleets, with crashes, netsplits and slow stores."""
 
     def __call__(
         self,
@@ -29,7 +30,7 @@ class HolonSim(Protocol):
         seeds: int = 200,
         base_seed: int = FIRST_SEED,
         seed: int | None = None,
-        nodes: int = 6,
+        nodes: int = MOST_NODES,
         partitions: int | None = None,
         replicas: int | None = None,
     ) -> dict[str, int]:
@@ -43,53 +44,39 @@ class HolonSim(Protocol):
 
         Returns how often each thing happened in all runs, faults among them.
         """
-        ...
+        __tracebackhide__ = True
+        from holon.job import Job
+        from nodes.errors import RunFailed
+        from nodes.sim.many import brief
+        from nodes.sim.user_jobs.plain_pass import data_facts
+        from nodes.sim.user_jobs.simulated import Drawn, UserJob, as_lines
+
+        declared = job if isinstance(job, Job) else job.job
+        try:
+            lines = as_lines(data)
+            facts = data_facts(declared, lines)
+        except RunFailed as error:
+            pytest.fail(str(error), pytrace=False)
+        given = {"nodes": None if nodes == MOST_NODES else nodes, "partitions": partitions, "replicas": replicas}
+        more = "".join(f", {name}={value}" for name, value in given.items() if value is not None)
+        runs = UserJob(
+            declared,
+            lines,
+            Drawn(nodes, partitions, replicas),
+            facts,
+            lambda failed: f"holon_sim(..., seed={failed}{more})",
+        )
+        happened: dict[str, int] = {}
+        for number in range(base_seed, base_seed + seeds) if seed is None else [seed]:
+            verdict = runs.simulate(number)
+            if not verdict.ok:
+                pytest.fail(f"job {declared.name!r}: {brief(verdict)}", pytrace=False)
+            for name, count in verdict.counts.items():
+                happened[name] = happened.get(name, 0) + count
+        return happened
 
 
 @pytest.fixture(scope="session")
 def holon_sim() -> HolonSim:
     """Run a job or flow in simulated fleets: crashes, netsplits, slow stores. See ``HolonSim``."""
-    return _simulate
-
-
-def _simulate(
-    job: Job[Any] | Flow,
-    data: str | Path | Sequence[Any],
-    *,
-    seeds: int = 200,
-    base_seed: int = FIRST_SEED,
-    seed: int | None = None,
-    nodes: int = 6,
-    partitions: int | None = None,
-    replicas: int | None = None,
-) -> dict[str, int]:
-    __tracebackhide__ = True
-    from holon.job import Job
-    from nodes.errors import RunFailed
-    from nodes.sim.many import brief
-    from nodes.sim.user_jobs.plain_pass import data_facts
-    from nodes.sim.user_jobs.simulated import Drawn, UserJob, as_lines
-
-    declared = job if isinstance(job, Job) else job.job
-    try:
-        lines = as_lines(data)
-        facts = data_facts(declared, lines)
-    except RunFailed as error:
-        pytest.fail(str(error), pytrace=False)
-    given = {"nodes": None if nodes == 6 else nodes, "partitions": partitions, "replicas": replicas}
-    more = "".join(f", {name}={value}" for name, value in given.items() if value is not None)
-    runs = UserJob(
-        declared,
-        lines,
-        Drawn(nodes, partitions, replicas),
-        facts,
-        lambda failed: f"holon_sim(..., seed={failed}{more})",
-    )
-    happened: dict[str, int] = {}
-    for number in range(base_seed, base_seed + seeds) if seed is None else [seed]:
-        verdict = runs.simulate(number)
-        if not verdict.ok:
-            pytest.fail(f"job {declared.name!r}: {brief(verdict)}", pytrace=False)
-        for name, count in verdict.counts.items():
-            happened[name] = happened.get(name, 0) + count
-    return happened
+    return HolonSim()
