@@ -107,6 +107,8 @@ class Job(Generic[E]):
         on_window: continuations of the function form: functions decorated with ``on_window``, or by state.
         allowed_lateness_ms: how long after its end (in event time) a window still takes records.
         on_error: what a record does that makes the function raise: stop the job, or go to the dead-letter output.
+        late_records: what becomes of a record that no window of any state takes: it goes to the late output, or the
+            function sees it as the others. Then it is late for each state that its inserts find closed.
         late_topic, dead_letter_topic: default ``NAME.late`` and ``NAME.dead``.
         unstable_topic: where ``ctx.emit_nondeterministic`` writes; default ``NAME.unstable``.
         window_retention_ms: how much older than what just completed a window may be (by its end, in event time) that an
@@ -124,6 +126,7 @@ class Job(Generic[E]):
     on_window: Mapping[Any, Continuation] | Sequence[Continuation] = ()
     allowed_lateness_ms: int = 0
     on_error: Literal["fail", "dead-letter"] = "fail"
+    late_records: Literal["divert", "process"] = "divert"
     late_topic: str = ""
     dead_letter_topic: str = ""
     unstable_topic: str = ""
@@ -134,6 +137,8 @@ class Job(Generic[E]):
             raise JobError(f"job name {self.name!r}: use 1 to 100 letters, digits and ._-")
         if self.on_error not in ("fail", "dead-letter"):
             raise JobError(f'on_error must be "fail" or "dead-letter", got {self.on_error!r}')
+        if self.late_records not in ("divert", "process"):
+            raise JobError(f'late_records must be "divert" or "process", got {self.late_records!r}')
         if self.allowed_lateness_ms < 0:
             raise JobError(f"allowed_lateness_ms must be 0 or more, got {self.allowed_lateness_ms}")
         if self.window_retention_ms < 0:
@@ -201,6 +206,7 @@ class Job(Generic[E]):
                 self.program.describe(),
                 *outputs,
                 f"lateness {self.allowed_lateness_ms} on_error {self.on_error}",
+                *(["late records processed"] if self.late_records == "process" else []),
             ]
         )
 

@@ -152,8 +152,7 @@ class JobTestDriver:
         """Sum over the partitions."""
         total = AdmissionCounts()
         for task in self.tasks:
-            for name in total.__struct_fields__:
-                setattr(total, name, getattr(total, name) + getattr(task.counts, name))
+            total = total.plus(task.counts)
         return total
 
     def waiting(self) -> list[int]:

@@ -6,6 +6,7 @@ from deploy.mutants.model import Mutant
 
 ARITHMETIC = ("tests/unit/holon/dataflow/test_arithmetic.py",)
 FLOW = ("tests/unit/holon/dataflow/test_flow.py",)
+LATE = ("tests/unit/holon/dataflow/test_late.py",)
 NONE = ("tests/unit/holon/dataflow/test_none.py",)
 VERBS = ("tests/unit/holon/dataflow/test_verbs.py",)
 USER_JOBS = ("tests/sim/user_jobs/test_simulated.py",)
@@ -126,9 +127,48 @@ FLOWS = (
     Mutant(
         "rows that a later branch drops are filtered, though an earlier one took them",
         "holon/dataflow/compiling.py",
-        "Sink, rows: Rows) -> None:\n        self._taken[rows.index] = True",
-        "Sink, rows: Rows) -> None:\n        self._taken[:] = np.isin(range(len(self._taken)), rows.index)",
+        "            self.fates.taken[rows.index] = True",
+        "            self.fates.taken[:] = np.isin(range(len(self.fates.taken)), rows.index)",
         tests=VERBS,
+    ),
+    Mutant(
+        "a record that late streams alone have taken is accepted",
+        "holon/dataflow/compiling.py",
+        "        if not self._behind_late:\n",
+        "        if self.fates is not None:\n",
+        tests=LATE,
+        case="flow-late-rows",
+    ),
+    Mutant(
+        "late rows of a step with a stream of them have letters too",
+        "holon/dataflow/compiling.py",
+        "letters=not routed)",
+        "letters=True)",
+        tests=LATE,
+        case="flow-late-rows",
+    ),
+    Mutant(
+        "rows are judged by the watermark of the first row of their batch",
+        "holon/program/scope.py",
+        "at_ms = self.watermark_ms if watermarks is None else watermarks",
+        "at_ms = self.watermark_ms",
+        tests=LATE,
+        case="flow-late-rows",
+    ),
+    Mutant(
+        "a row is late that comes just before its window closes",
+        "holon/program/late_inserts.py",
+        "all(w.end_ms + lateness_ms <= at_ms for w",
+        "all(w.end_ms + lateness_ms <= at_ms + 1 for w",
+        tests=("tests/laws/test_flow_late.py",),
+        case="flow-late-rows",
+    ),
+    Mutant(
+        "a record has a letter for each of its rows that is late",
+        "holon/tracks/admission.py",
+        "self.late_for_states.append(found._replace(state=state))",
+        'self.late_for_states.append(found._replace(state=f"{state}{len(self.late_for_states)}"))',
+        tests=("tests/unit/holon/tracks/test_late_inserts.py",),
     ),
     Mutant(
         "top takes the rows of one part of a window",

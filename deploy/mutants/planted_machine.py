@@ -251,9 +251,9 @@ MACHINE = (
     ),
     Mutant(
         "inserts into closed windows are not counted",
-        "holon/program/scope.py",
-        "            self.late_inserts += count\n",
-        "",
+        "holon/program/late_inserts.py",
+        "            self.refusals += refusals\n",
+        "            pass\n",
         tests=("tests/unit/holon/tracks/test_late_inserts.py::test_they_are_counted_wherever_a_batch_is_cut",),
     ),
     Mutant(

@@ -258,8 +258,8 @@ STATE = (
     Mutant(
         "late records are counted twice",
         "holon/tracks/record_track.py",
-        "self.counts.late += self._diversion.divert(",
-        "self.counts.late += 2 * self._diversion.divert(",
+        "self.counts.late += len(admitted.late) +",
+        "self.counts.late += 2 * len(admitted.late) +",
         tests=(ADMISSION + "test_lateness_begins_exactly_at_the_end_of_the_window",),
         case="late",
     ),

@@ -6,8 +6,10 @@ from holon.dataflow.groups import Group
 from holon.dataflow.streams import (
     KeyedStream,
     PartitionKeyedStream,
+    PartitionResultStream,
     PartitionStream,
     PartitionWindowedStream,
+    ResultStream,
     Stream,
     WindowedStream,
 )
@@ -19,8 +21,10 @@ __all__ = [
     "Group",
     "KeyedStream",
     "PartitionKeyedStream",
+    "PartitionResultStream",
     "PartitionStream",
     "PartitionWindowedStream",
+    "ResultStream",
     "Sliding",
     "Stream",
     "Tumbling",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
-from holon.dataflow.aggregations import Aggregation, Results, Top
+from holon.dataflow.aggregations import Aggregation, LateRows, Results, Top
 from holon.dataflow.errors import FlowError, caller
 from holon.dataflow.groups import Aggregate, aggregates_of, identity
 from holon.dataflow.row_types import MapColumns, OfType
@@ -25,7 +25,9 @@ class FlowSteps(Protocol):
 
 
 class RowVerbs:
-    """Rows of a step, and the steps that verbs add behind it."""
+    """Rows of a step, and the steps that verbs add behind it. ``_alone``: windows are those of each partition."""
+
+    _alone = False
 
     def __init__(self, flow: FlowSteps, step: Step) -> None:
         self._flow = flow
@@ -42,7 +44,7 @@ class RowVerbs:
         number, place = self._flow.next_number(), caller()
         if any(other._flow is not self._flow for other in others):
             raise FlowError(f"step {number} (union, {place}): a stream of another flow; write both in one flow")
-        if any(type(other) is not type(self) for other in others):
+        if any(other._alone is not self._alone for other in others):
             raise FlowError(
                 f"step {number} (union, {place}): a stream of all partitions and one of each; use per_partition() or "
                 f"all_partitions() first"
@@ -61,6 +63,17 @@ class RowVerbs:
 
     def _sink(self, topic: str, key: Callable[[Any], Any] | None) -> None:
         self._flow.added(Sink(self._flow.next_number(), caller(), self._step, topic=topic, key=key))
+
+
+class LateVerb(RowVerbs):
+    """Rows of complete windows, and the step of the rows that came too late for all of them."""
+
+    def _late(self) -> Step:
+        assert isinstance(self._step, Results) and self._step.of is not None
+        of = self._step.of
+        if of.late is None:
+            of.late = self._flow.added(LateRows(self._flow.next_number(), caller(), None, of=of))
+        return of.late
 
 
 class Windowing:

@@ -38,7 +38,8 @@ class Aggregation(Step):
     """Windows by key: rows are inserted, and ``result`` makes a row of each key's values when a window is complete.
 
     ``key`` None: one group for all rows. ``result`` None: the key and the one value, or what of both there is.
-    ``alone``: each partition by itself. ``out`` is where its rows come from.
+    ``alone``: each partition by itself. ``out`` is where its rows come from, ``late`` where those come from that no
+    window takes any more.
     """
 
     key: Callable[[Any], Any] | None = None
@@ -48,6 +49,7 @@ class Aggregation(Step):
     alone: bool = False
     name: str = "agg"
     out: Entry | None = None
+    late: Entry | None = None
 
     @property
     def verb(self) -> str:  # type: ignore[override]
@@ -165,6 +167,40 @@ class Results(Entry):
     def stage(self) -> int:
         assert self.of is not None
         return self.of.stage + 1
+
+
+@dataclass(eq=False)
+class LateRows(Entry):
+    """The rows that no window of an aggregation takes any more."""
+
+    of: Aggregation | None = None
+
+    verb = "late"
+
+    @property
+    def _input(self) -> Step:
+        assert self.of is not None and self.of.above is not None
+        return self.of.above
+
+    @property
+    def row_type(self) -> Any:
+        return self._input.row_type
+
+    @property
+    def is_checked(self) -> bool:
+        return self._input.is_checked
+
+    @property
+    def stage(self) -> int:
+        return self._input.stage
+
+    @property
+    def is_parted(self) -> bool:
+        return self._input.is_parted
+
+    @property
+    def after(self) -> int | None:
+        return None if self.of is None else self.of.number
 
 
 @dataclass(eq=False)

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.expressions import Decision
@@ -82,9 +83,23 @@ def _process_batch(
         rows = Rows(batch.ts_ms, index, objects=list(batch.events))
     else:
         rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct)
-    target = _OfRecords(ctx, outputs, states, len(batch))
+    target = _OfRecords(ctx, outputs, states, _Fates(len(batch)))
     entry.pass_on(rows, target)
-    ctx.count_filtered(target.untaken)
+    target.fates.count(ctx)
+
+
+class _Fates:
+    """Which rows of a batch a branch has taken, and which came too late for a window."""
+
+    def __init__(self, rows: int) -> None:
+        self.taken = np.zeros(rows, np.bool_)
+        self.late = np.zeros(rows, np.bool_)
+
+    def count(self, ctx: Context) -> None:
+        """Rows that no branch has taken are late where a window was closed to them, else filtered."""
+        late = int(np.count_nonzero(self.late & ~self.taken))
+        ctx.count_late(late)
+        ctx.count_filtered(len(self.taken) - int(np.count_nonzero(self.taken)) - late)
 
 
 class _Target:
@@ -100,25 +115,43 @@ class _OfRecords(_Target):
     """Rows of records leave by columns."""
 
     def __init__(
-        self, ctx: Context, outputs: Mapping[int, str], states: Mapping[int, Windowed[Any, Any]], rows: int
+        self,
+        ctx: Context,
+        outputs: Mapping[int, str],
+        states: Mapping[int, Windowed[Any, Any]],
+        fates: _Fates,
+        behind_late: bool = False,
     ) -> None:
         super().__init__(ctx, outputs, states)
-        self._taken = np.zeros(rows, np.bool_)
+        self.fates = fates
+        self._behind_late = behind_late
 
-    @property
-    def untaken(self) -> int:
-        """How many rows of the batch no branch has taken: to no output and into no window."""
-        return len(self._taken) - int(np.count_nonzero(self._taken))
+    def _take(self, rows: Rows) -> None:
+        if not self._behind_late:
+            self.fates.taken[rows.index] = True
 
     def emit(self, step: Sink, rows: Rows) -> None:
-        self._taken[rows.index] = True
+        self._take(rows)
         values = rows.objects()
         keys = None if step.key is None else [_key_bytes(step.key(value)) for value in values]
         self._ctx.emit_many(values, rows.index, output=self._outputs[step.number], keys=keys)
 
     def insert(self, step: Aggregation, rows: Rows) -> None:
-        self._taken[rows.index] = True
-        self._ctx[self._states[step.number]].insert_many(step.elements(rows), rows.ts_ms, rows.index)
+        state = self._ctx[self._states[step.number]]
+        routed = step.late is not None and bool(step.late.consumers)
+        late = state.take_late(rows.ts_ms, rows.index, letters=not routed)
+        if len(late):
+            rows = self._without_late(step, rows, late)
+        if len(rows):
+            self._take(rows)
+            state.insert_many(step.elements(rows), rows.ts_ms, rows.index)
+
+    def _without_late(self, step: Aggregation, rows: Rows, late: NDArray[np.intp]) -> Rows:
+        too_late = rows.take(late)
+        self.fates.late[too_late.index] = True
+        if step.late is not None:
+            step.late.pass_on(too_late, _OfRecords(self._ctx, self._outputs, self._states, self.fates, True))
+        return rows.take(np.delete(np.arange(len(rows)), late))
 
 
 class _OfWindows(_Target):

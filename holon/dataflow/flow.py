@@ -136,6 +136,7 @@ class Flow:
             states=compiled.states,
             on_window=compiled.handlers,
             allowed_lateness_ms=self._lateness_ms,
+            late_records="process",
             on_error=self._on_error,
         )
 
@@ -154,7 +155,7 @@ class Flow:
                 step.number,
                 step.verb,
                 str(step.place),
-                None if step.above is None else step.above.number,
+                step.after,
                 step.how(),
                 tuple(other.number for other in step.others) if isinstance(step, United) else (),
             )

@@ -77,6 +77,11 @@ class Step:
         return 0 if self.above is None else self.above.stage
 
     @property
+    def after(self) -> int | None:
+        """The number of the step that rows come from; None: they are the input."""
+        return None if self.above is None else self.above.number
+
+    @property
     def is_checked(self) -> bool:
         """Whether rows are Structs as a format has read them, so that their fields have the declared types."""
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from holon.dataflow.adding import FlowSteps, RowVerbs, Windowing
+from holon.dataflow.adding import FlowSteps, LateVerb, RowVerbs, Windowing
 from holon.dataflow.groups import Group
 from holon.dataflow.steps import Step
 from holon.formats.batch import Columns
@@ -101,40 +101,60 @@ class KeyedStream(Generic[K, T]):
         return WindowedStream(self._flow, self._step, self._key, windows)
 
 
+class ResultStream(LateVerb, Stream[U], Generic[U, T]):
+    """Rows of complete windows over rows of type ``T``."""
+
+    @property
+    def late(self) -> Stream[T]:
+        """The rows that no window took any more, in place of letters in the flow's late output.
+
+        They are counted for the step. A record that only steps behind ``late`` take counts as late.
+        """
+        return Stream(self._flow, self._late())
+
+
 class WindowedStream(Windowing, Generic[K, T]):
     """Groups of rows, by window and key, over all partitions."""
 
     _key: Callable[[T], K] | None
 
-    def agg(self, function: Callable[[Group[K, T]], U], *, columnar: bool = False) -> Stream[U]:
+    def agg(self, function: Callable[[Group[K, T]], U], *, columnar: bool = False) -> ResultStream[U, T]:
         """One row for each group, when its window is complete.
 
         The function says which aggregates it needs by calling the group's methods; it is followed at once, and called
         with the values later.
         """
-        return Stream(self._flow, self._agg(function, columnar))
+        return ResultStream(self._flow, self._agg(function, columnar))
 
     @overload
     def fold(
         self: WindowedStream[None, T], lattice: Lattice[E, V], of: Callable[[T], E], *, columnar: bool = False
-    ) -> Stream[V]: ...
+    ) -> ResultStream[V, T]: ...
     @overload
-    def fold(self, lattice: Lattice[E, V], of: Callable[[T], E], *, columnar: bool = False) -> Stream[tuple[K, V]]: ...
-    def fold(self, lattice: Lattice[Any, Any], of: Callable[[T], Any], *, columnar: bool = False) -> Stream[Any]:
+    def fold(
+        self, lattice: Lattice[E, V], of: Callable[[T], E], *, columnar: bool = False
+    ) -> ResultStream[tuple[K, V], T]: ...
+    def fold(
+        self, lattice: Lattice[Any, Any], of: Callable[[T], Any], *, columnar: bool = False
+    ) -> ResultStream[Any, Any]:
         """The value of any lattice, given as its bottom, with what ``of`` gives of each row inserted; with its key."""
-        return Stream(self._flow, self._fold(lattice, of, columnar))
+        return ResultStream(self._flow, self._fold(lattice, of, columnar))
 
     @overload
-    def distinct(self: WindowedStream[None, T], of: Callable[[T], U], *, columnar: bool = False) -> Stream[U]: ...
+    def distinct(
+        self: WindowedStream[None, T], of: Callable[[T], U], *, columnar: bool = False
+    ) -> ResultStream[U, T]: ...
     @overload
-    def distinct(self, of: Callable[[T], U], *, columnar: bool = False) -> Stream[tuple[K, U]]: ...
-    def distinct(self, of: Callable[[T], Any], *, columnar: bool = False) -> Stream[Any]:
+    def distinct(self, of: Callable[[T], U], *, columnar: bool = False) -> ResultStream[tuple[K, U], T]: ...
+    def distinct(self, of: Callable[[T], Any], *, columnar: bool = False) -> ResultStream[Any, Any]:
         """The values that ``of`` gives of the rows of a window, each once, in order, with its key; of a key's types."""
-        return Stream(self._flow, self._distinct(of, columnar))
+        return ResultStream(self._flow, self._distinct(of, columnar))
 
 
 class PartitionStream(RowVerbs, Generic[T]):
     """As ``Stream``, but windows and ``top`` see the rows of one partition, for each partition by itself."""
+
+    _alone = True
 
     def filter(self, function: Callable[[T], bool], *, columnar: bool = False) -> PartitionStream[T]:
         """The rows for which the function is true."""
@@ -214,40 +234,49 @@ class PartitionKeyedStream(Generic[K, T]):
         return PartitionWindowedStream(self._flow, self._step, self._key, windows)
 
 
+class PartitionResultStream(LateVerb, PartitionStream[U], Generic[U, T]):
+    """Rows of complete windows of each partition over rows of type ``T``."""
+
+    @property
+    def late(self) -> PartitionStream[T]:
+        """As ``ResultStream.late``."""
+        return PartitionStream(self._flow, self._late())
+
+
 class PartitionWindowedStream(Windowing, Generic[K, T]):
     """Groups of the rows of one partition, by window and key."""
 
     _alone = True
     _key: Callable[[T], K] | None
 
-    def agg(self, function: Callable[[Group[K, T]], U], *, columnar: bool = False) -> PartitionStream[U]:
+    def agg(self, function: Callable[[Group[K, T]], U], *, columnar: bool = False) -> PartitionResultStream[U, T]:
         """One row for each group, when its window is complete.
 
         The function says which aggregates it needs by calling the group's methods; it is followed at once, and called
         with the values later.
         """
-        return PartitionStream(self._flow, self._agg(function, columnar))
+        return PartitionResultStream(self._flow, self._agg(function, columnar))
 
     @overload
     def fold(
         self: PartitionWindowedStream[None, T], lattice: Lattice[E, V], of: Callable[[T], E], *, columnar: bool = False
-    ) -> PartitionStream[V]: ...
+    ) -> PartitionResultStream[V, T]: ...
     @overload
     def fold(
         self, lattice: Lattice[E, V], of: Callable[[T], E], *, columnar: bool = False
-    ) -> PartitionStream[tuple[K, V]]: ...
+    ) -> PartitionResultStream[tuple[K, V], T]: ...
     def fold(
         self, lattice: Lattice[Any, Any], of: Callable[[T], Any], *, columnar: bool = False
-    ) -> PartitionStream[Any]:
+    ) -> PartitionResultStream[Any, Any]:
         """The value of any lattice, given as its bottom, with what ``of`` gives of each row inserted; with its key."""
-        return PartitionStream(self._flow, self._fold(lattice, of, columnar))
+        return PartitionResultStream(self._flow, self._fold(lattice, of, columnar))
 
     @overload
     def distinct(
         self: PartitionWindowedStream[None, T], of: Callable[[T], U], *, columnar: bool = False
-    ) -> PartitionStream[U]: ...
+    ) -> PartitionResultStream[U, T]: ...
     @overload
-    def distinct(self, of: Callable[[T], U], *, columnar: bool = False) -> PartitionStream[tuple[K, U]]: ...
-    def distinct(self, of: Callable[[T], Any], *, columnar: bool = False) -> PartitionStream[Any]:
+    def distinct(self, of: Callable[[T], U], *, columnar: bool = False) -> PartitionResultStream[tuple[K, U], T]: ...
+    def distinct(self, of: Callable[[T], Any], *, columnar: bool = False) -> PartitionResultStream[Any, Any]:
         """The values that ``of`` gives of the rows of a window, each once, in order, with its key; of a key's types."""
-        return PartitionStream(self._flow, self._distinct(of, columnar))
+        return PartitionResultStream(self._flow, self._distinct(of, columnar))

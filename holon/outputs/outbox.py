@@ -89,7 +89,7 @@ class Outbox:
         self._held_ends: list[int] = []  # a heap
         self._into = self.runs
         self._batch: NDArray[np.int64] | None = None
-        self.filtered = 0  # rows of the last batch of which its function has made nothing
+        self.filtered = self.late = 0  # rows of the last batch, as its function has counted them
         self._pieces: dict[str, list[_BatchOutputs]] = {}
 
     # --- the position of the code ---------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Outbox:
     def enter_batch(self, offsets: NDArray[np.int64]) -> None:
         self._into = self.runs
         self._stamp, self._batch, self._pieces = self._record_stamp, offsets, {}
-        self.filtered = 0
+        self.filtered = self.late = 0
 
     def enter_window(self, end_ms: int) -> None:
         """A handler runs for a window with this end."""
@@ -263,12 +263,17 @@ class Outbox:
 
     def count_filtered(self, rows: int) -> None:
         """As ``Context.count_filtered``."""
-        left = 0 if self._batch is None else len(self._batch) - self.filtered
+        self.filtered += self._countable("count_filtered", rows)
+
+    def count_late(self, rows: int) -> None:
+        """As ``Context.count_late``."""
+        self.late += self._countable("count_late", rows)
+
+    def _countable(self, what: str, rows: int) -> int:
+        left = 0 if self._batch is None else len(self._batch) - self.filtered - self.late
         if self._batch is None or not 0 <= rows <= left:
-            raise JobError(
-                f"count_filtered({rows}): a batch function counts rows of its batch, each once; {left} are left"
-            )
-        self.filtered += rows
+            raise JobError(f"{what}({rows}): a batch function counts rows of its batch, each once; {left} are left")
+        return rows
 
     def emit_nondeterministic(self, value: Any) -> None:
         run = self.runs.setdefault((UNSTABLE, self.partition), OutputRun())

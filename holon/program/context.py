@@ -84,6 +84,13 @@ class Context:
         """
         self._outbox.count_filtered(rows)
 
+    def count_late(self, rows: int) -> None:
+        """In a batch function of a job with ``late_records="process"``: so many rows are late, and not accepted.
+
+        Raises ``JobError`` where that is more than the batch has.
+        """
+        self._outbox.count_late(rows)
+
     def emit_nondeterministic(self, value: Any) -> None:
         """Emit what may depend on timing: it goes to the unstable topic, may repeat and may differ in a replay."""
         self._outbox.emit_nondeterministic(value)

@@ -80,6 +80,17 @@ class WindowedHandle(Generic[E, V]):
         """
         return self._scope.insert_many(self.name, elements, ts_ms, rows)
 
+    def take_late(
+        self, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None = None, *, letters: bool = False
+    ) -> NDArray[np.intp]:
+        """The places of the times that no window of this state takes any more, for the function to route.
+
+        They count as late for the state, as if they had been inserted: insert the others. Without ``letters`` their
+        records do not go to the late output for that. ``rows`` as in ``insert_many``. Raises ``TrackError`` in an
+        ``on_window`` handler, where no record is in hand.
+        """
+        return self._scope.take_late(self.name, ts_ms, rows, letters)
+
     def window_value(self, window: Window) -> SafeRead[V]:
         """The safe read (Holon, section 3.1): ``await`` gives the completed window's value.
 

@@ -203,6 +203,11 @@ class JobProgram:
             self.batch_function = root.process_batch
 
     @cached_property
+    def late_states(self) -> list[str]:
+        """The states that records are inserted into, for which rows may be late."""
+        return sorted(name for name, decl in self.windowed().items() if decl.stage == 0)
+
+    @cached_property
     def answers_private(self) -> bool:
         """True if a handler waits for windows of one partition alone."""
         return any(not self.windowed()[handler.state].shared for handler in self.handlers)

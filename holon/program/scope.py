@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from holon.errors import (
     NondeterminismError,
     TrackError,
-    WindowNotAwaited,
     WindowReadDeadlock,
     refuse_returned,
 )
@@ -26,8 +25,9 @@ from holon.program.insert_arguments import (
     watermarks_of,
 )
 from holon.program.insert_buffer import GatheredRows, gathering, is_lasting
+from holon.program.late_inserts import LateInserts
 from holon.program.program import JobProgram
-from holon.program.window_read_errors import refuse_later_window, refuse_old, refuse_write
+from holon.program.window_read_errors import refuse_forgotten_reads, refuse_later_window, refuse_old, refuse_write
 from holon.time.units import MAX_TS_MS
 from wcrdt.replica.replica import Replica, actor_of
 from wcrdt.replica.slots import RECORD_START, OwnTrack, start_of_stage
@@ -59,7 +59,9 @@ class Scope:
         self.window_retention_ms = window_retention_ms
         self.windowed = program.windowed()
         bottoms = {name: decl.bottom for name, decl in self.windowed.items()}
-        self.record = OwnTrack(RECORD_START, _only(bottoms, [n for n, d in self.windowed.items() if _at(d, 0)]))
+        self.record = OwnTrack(
+            RECORD_START, _only(bottoms, [n for n, d in self.windowed.items() if d.shared and d.stage == 0])
+        )
         self.answers = [
             OwnTrack(start_of_stage(stage), _only(bottoms, [n for n, d in self.windowed.items() if d.stage > stage]))
             for stage in range(program.last_stage + 1)
@@ -78,8 +80,7 @@ class Scope:
         self.entered_ms = BEFORE_TIME_MS
         self.row_watermarks: NDArray[np.int64] | None = None
         self.awaits = 0
-        self.late_inserts = 0  # of the record track, since they were taken last
-        self.handler_late_inserts = 0  # of on_window handlers, in all
+        self.late = LateInserts(replica.lateness_ms)
         self.now: tuple[Window, int] = (Window(BEFORE_TIME_MS, BEFORE_TIME_MS), 0)
         self._taint = ""
         self.reads: dict[SafeRead[Any], None] = {}
@@ -162,6 +163,8 @@ class Scope:
                 decl.bottom.check(element)
         if rows is not None and taken:
             rows.add(element, ts, self.watermark_ms if late else None)
+        if late and not taken and self.track_name == "record":
+            self._keep_late(name, np.array([ts]), None, None, True)
         return not late
 
     def insert_many(self, name: str, elements: Any, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None) -> int:
@@ -172,7 +175,28 @@ class Scope:
         self.apply(name)
         late = self._insert_rows(name, track, actor, elements, times, watermarks)
         self._count_late(late)
+        if late and self.track_name == "record":
+            self._keep_late(name, times, watermarks, rows, True)
         return late
+
+    def take_late(
+        self, name: str, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None, letters: bool
+    ) -> NDArray[np.intp]:
+        self._writable(name)
+        if self.track_name == "window":
+            raise TrackError(f"take_late of {name!r} in a handler, where insert gives False")
+        times = checked_times(name, ts_ms)
+        watermarks = watermarks_of(name, self.row_watermarks, len(times), rows)
+        late = self._keep_late(name, times, watermarks, rows, letters)
+        closed = map(self.windowed[name].windows.windows_for, times[late].tolist())
+        self._count_late(sum(map(len, closed)))
+        return late
+
+    def _keep_late(
+        self, name: str, times: Any, watermarks: NDArray[np.int64] | None, rows: Any, letters: bool
+    ) -> NDArray[np.intp]:
+        at_ms = self.watermark_ms if watermarks is None else watermarks
+        return self.late.add(name, self.windowed[name].windows, times, at_ms, rows, letters)
 
     def _insert_rows(
         self, name: str, track: OwnTrack, actor: int, elements: Any, times: Any, watermarks: NDArray[np.int64] | None
@@ -191,11 +215,8 @@ class Scope:
         return late
 
     def _count_late(self, count: int) -> None:
-        if self.track_name == "record":
-            self.late_inserts += count
-            self.touched = True
-        else:
-            self.handler_late_inserts += count
+        self.late.count(count, self.track_name)
+        self.touched = True
 
     def apply(self, name: str) -> None:
         """Put what was gathered of a state into its windows."""
@@ -213,11 +234,6 @@ class Scope:
         """The same for all states."""
         for name in self.gathered:
             self.apply(name)
-
-    def take_late_inserts(self) -> int:
-        """How many there were since the last call."""
-        taken, self.late_inserts = self.late_inserts, 0
-        return taken
 
     def _writable(self, name: str) -> tuple[OwnTrack, int]:
         decl = self.windowed[name]
@@ -256,15 +272,6 @@ class Scope:
             self.touched = True
             self.watermark_ms = self.next_watermark_ms  # what is promised by waiting holds for the rest of the record
             self.open_from_ms = self.always_open_from(self.watermark_ms)
-
-    def refuse_forgotten_reads(self, function: str) -> None:
-        """A function has ended, and has not awaited some of its ``reads``."""
-        read = next(iter(self.reads))
-        self.reads.clear()
-        raise WindowNotAwaited(
-            f"{function} on partition {self.partition} has requested window {tuple(read.window)} of {read.state!r} "
-            f"and not awaited it, so it has read nothing: write await ... .window_value(window), in an async function"
-        )
 
     def is_final(self, name: str, window: Window) -> bool:
         """True once the window's value can be read here."""
@@ -312,7 +319,7 @@ class Scope:
                 f"increment_watermark first, or use on_window"
             )
         if self._closed_at(Window(0, window.end_ms + self.window_retention_ms), self.entered_ms):
-            self._refuse_old(name, window, f"watermark {self.entered_ms}")
+            refuse_old(self.partition, f"watermark {self.entered_ms}", name, window, self.window_retention_ms)
 
     def _reads_past(self, name: str, window: Window) -> bool:
         now, stage = self.now
@@ -323,11 +330,8 @@ class Scope:
     def _refuse_window_read(self, name: str, window: Window) -> None:
         now, stage = self.now
         if self.windowed[name].stage <= stage and window.end_ms <= now.end_ms:
-            self._refuse_old(name, window, f"window {tuple(now)}")
+            refuse_old(self.partition, f"window {tuple(now)}", name, window, self.window_retention_ms)
         refuse_later_window(self.partition, self.now, name, self.windowed[name].stage, window)
-
-    def _refuse_old(self, name: str, window: Window, at: str) -> None:
-        refuse_old(self.partition, at, name, window, self.window_retention_ms)
 
     # --- watermarks and taint -------------------------------------------------------------------------------------
 
@@ -385,15 +389,11 @@ class Scope:
     def left(self, function: str, outcome: Any = None) -> None:
         """A function has ended: it awaits nothing any more, returns nothing, and leaves what can be checkpointed."""
         if self.reads:
-            self.refuse_forgotten_reads(function)
+            refuse_forgotten_reads(self.partition, function, self.reads)
         if outcome is not None:
             refuse_returned(outcome, function)
         if self.checkpointable.used:
             self.checkpointable.check(self.locals)
-
-
-def _at(decl: Any, stage: int) -> bool:
-    return decl.shared and decl.stage == stage
 
 
 def _only(bottoms: dict[str, Any], names: list[str]) -> dict[str, Any]:

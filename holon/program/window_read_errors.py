@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from holon.errors import TrackError, WindowExpired, WindowReadDeadlock
+from holon.errors import TrackError, WindowExpired, WindowNotAwaited, WindowReadDeadlock
 from wcrdt.windows.assigners import Window
+
+if TYPE_CHECKING:
+    from holon.program.handles import SafeRead
 
 
 def refuse_write(name: str, stage: int, at_stage: int | None) -> NoReturn:
@@ -33,4 +36,14 @@ def refuse_old(partition: int, at: str, name: str, window: Window, retention_ms:
         f"partition {partition} at {at} reads window {tuple(window)} of {name!r}, which is older than "
         f"window_retention_ms={retention_ms} and may be dropped: raise Job.window_retention_ms, or "
         f"keep the value in a Local"
+    )
+
+
+def refuse_forgotten_reads(partition: int, function: str, reads: dict[SafeRead[Any], None]) -> NoReturn:
+    """A function has ended, and has not awaited some of its ``reads``, which are forgotten now."""
+    read = next(iter(reads))
+    reads.clear()
+    raise WindowNotAwaited(
+        f"{function} on partition {partition} has requested window {tuple(read.window)} of {read.state!r} "
+        f"and not awaited it, so it has read nothing: write await ... .window_value(window), in an async function"
     )

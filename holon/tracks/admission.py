@@ -6,7 +6,8 @@ judged one by one: where the run was cut means nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from holon.columnar.record_parts import RecordParts
 from holon.errors import JobError
 from holon.formats.batch import Batch
 from holon.formats.formats import Decoded, RecordFormat
+from holon.program.late_inserts import IN_HAND, LateRow
 from holon.program.states import Windowed
 from holon.source import Source
 from holon.time.event_time import out_of_range, times_of_columns, times_of_events
@@ -30,7 +32,8 @@ class AdmissionCounts(msgspec.Struct, array_like=True):
     """How many records became what; ``taken`` = accepted + filtered + late + dead + duplicates.
 
     ``late_inserts``: how often a closed window of one state refused an insert of an accepted record that windows of
-    another state take. Inserts of an ``on_window`` handler into an answered window count too.
+    another state take. Inserts of an ``on_window`` handler into an answered window count too. ``late_by_state``: how
+    many rows no window of a state has taken, as far as the function has seen them; never changed in place.
     """
 
     accepted: int = 0
@@ -39,6 +42,7 @@ class AdmissionCounts(msgspec.Struct, array_like=True):
     dead: int = 0
     duplicates: int = 0
     late_inserts: int = 0
+    late_by_state: dict[str, int] = {}
 
     @property
     def taken(self) -> int:
@@ -47,6 +51,42 @@ class AdmissionCounts(msgspec.Struct, array_like=True):
     def with_late_inserts(self, more: int) -> AdmissionCounts:
         """A copy in which so many more inserts were late."""
         return msgspec.structs.replace(self, late_inserts=self.late_inserts + more) if more else self
+
+    def add_late(self, refusals: int, rows: Sequence[LateRow]) -> None:
+        """Count late inserts, and the rows that no window of their state takes."""
+        self.late_inserts += refusals
+        if rows:
+            self.late_by_state = _summed(self.late_by_state, Counter(late.state for late in rows))
+
+    def numbers(self, late_states: Sequence[str] = ()) -> tuple[int, ...]:
+        """The counts as a checkpoint's message holds them, without zeros at the end; those by state come last."""
+        found = self.accepted, self.filtered, self.late, self.dead
+        if self.late_by_state:
+            return *found, self.duplicates, self.late_inserts, *(self.late_by_state.get(s, 0) for s in late_states)
+        if self.late_inserts:
+            return *found, self.duplicates, self.late_inserts
+        return (*found, self.duplicates) if self.duplicates else found
+
+    @classmethod
+    def of_numbers(cls, numbers: Sequence[int], late_states: Sequence[str]) -> AdmissionCounts:
+        """The counts of a message."""
+        late = zip(late_states, numbers[6:], strict=False)
+        found = cls(late_by_state={state: count for state, count in late if count})
+        for name, number in zip(cls.__struct_fields__, numbers[:6], strict=False):
+            setattr(found, name, number)
+        return found
+
+    def plus(self, other: AdmissionCounts) -> AdmissionCounts:
+        """The sum of both."""
+        found = AdmissionCounts(late_by_state=_summed(self.late_by_state, other.late_by_state))
+        for name in self.__struct_fields__[:6]:
+            setattr(found, name, getattr(self, name) + getattr(other, name))
+        return found
+
+
+def _summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """In the order of names: a snapshot does not show which came first."""
+    return dict(sorted((Counter(one) + Counter(other)).items()))
 
 
 WHOLE_LETTER_BYTES = 1 << 19
@@ -63,6 +103,7 @@ class Diverted(msgspec.Struct, omit_defaults=True):
     Of a payload above ``WHOLE_LETTER_BYTES``, the first ``LETTER_HEAD_BYTES``: ``size`` and ``digest`` (BLAKE2b, 16
     bytes, hexadecimal) are those of the whole, which is in the input. ``key``, ``headers`` and ``null`` (it has no
     value) are there where the job's events declare parts of records, and of headers the declared ones.
+    ``state``: of a record that is late for this state alone, while the function has seen it.
     ``bare``: key and headers were longer than ``LETTER_HEAD_BYTES``, and are in the input alone.
     """
 
@@ -79,6 +120,7 @@ class Diverted(msgspec.Struct, omit_defaults=True):
     headers: dict[str, bytes] = {}
     null: bool = False
     bare: bool = False
+    state: str | None = None
 
     @property
     def whole_bytes(self) -> int:
@@ -108,11 +150,15 @@ def payload_digest(payload: bytes) -> str:
 
 
 class RefusedEvent(NamedTuple):
-    """An event that is late or dead: number of its record in the run, place in it (None: the record), and why."""
+    """An event that is late or dead: number of its record in the run, place in it (None: the record), and why.
+
+    ``state``: the one for which it is late, if the function has seen it.
+    """
 
     record: int
     place: int | None
     reason: str
+    state: str = ""
 
 
 @dataclass(slots=True)
@@ -122,7 +168,7 @@ class Admitted:
     ``batch`` are the accepted rows; ``watermarks_ms`` the watermark before each of them, ``next_watermarks_ms`` after.
     ``index`` are the places of their records in the run. ``watermark_ms`` is the one after the whole run, ``events``
     how many events it holds. While rows are processed a promise may turn one late (``turned_late``), or the function
-    may fail (``failed``).
+    may fail (``failed``). ``late_for_states``: rows of the batch that some state takes no more.
     """
 
     batch: Batch[Any]
@@ -136,6 +182,7 @@ class Admitted:
     events: int
     turned_late: list[RefusedEvent] = field(default_factory=list)
     failed: list[RefusedEvent] = field(default_factory=list)
+    late_for_states: list[RefusedEvent] = field(default_factory=list)
 
     def rows(self) -> Iterable[tuple[int, Any, int, int, int, int]]:
         """(row, event, offset, event time, watermark before, watermark after) of each."""
@@ -145,15 +192,15 @@ class Admitted:
     def cut_before(self, row: int) -> Admitted:
         """The part before this row's record, of which the rows are processed, where each record is one event."""
         index, rows = int(self.index[row]), np.arange(row)
-        late, turned_late, dead, failed = (
+        late, turned_late, dead, failed, for_states = (
             [one for one in found if one.record < index]
-            for found in (self.late, self.turned_late, self.dead, self.failed)
+            for found in (self.late, self.turned_late, self.dead, self.failed, self.late_for_states)
         )
         filtered = index - row - len(late) - len(dead)
         before, after = self.watermarks_ms[:row], self.next_watermarks_ms[:row]
         watermark_ms = int(self.watermarks_ms[row])
         return Admitted(self.batch.take(rows), before, after, self.index[:row], late, dead, filtered, watermark_ms,
-                        index, turned_late, failed)  # fmt: skip
+                        index, turned_late, failed, for_states)  # fmt: skip
 
     def alone(self, row: int) -> Admitted:
         """The same, of this row's record alone."""
@@ -164,6 +211,13 @@ class Admitted:
     def refused(self, row: int, reason: str) -> RefusedEvent:
         """The fate of a row of the batch that is not taken after all."""
         return _refused(self.batch, self.index, row, reason)
+
+    def add_late(self, rows: Sequence[LateRow], in_hand: int) -> None:
+        """Rows that no window of a state takes; ``in_hand`` is the row of the record in hand."""
+        for state, row, ts, letter in rows:
+            if letter:
+                found = self.refused(in_hand if row == IN_HAND else row, late_reason(ts, state))
+                self.late_for_states.append(found._replace(state=state))
 
 
 class Admission:
@@ -326,11 +380,12 @@ def _refused(batch: Batch[Any], rows: NDArray[np.intp], row: int, reason: str) -
     return RefusedEvent(int(rows[row]), None if batch.places is None else batch.place(row), reason)
 
 
-def place_in_run(refused: RefusedEvent) -> tuple[int, int]:
+def place_in_run(refused: RefusedEvent) -> tuple[int, int, str]:
     """To sort by."""
-    return refused.record, -1 if refused.place is None else refused.place
+    return refused.record, -1 if refused.place is None else refused.place, refused.state
 
 
-def late_reason(ts_ms: int) -> str:
+def late_reason(ts_ms: int, state: str = "") -> str:
     """Why a record is late; without the watermark, which a promise inside the run may have moved further."""
-    return f"event time {ts_ms} is late: every window that would take it was closed by the partition's watermark"
+    of = f" of {state}" if state else ""
+    return f"event time {ts_ms} is late: every window{of} that would take it was closed by the partition's watermark"

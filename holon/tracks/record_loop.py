@@ -72,7 +72,7 @@ class RecordLoop:
                     return error
                 continue
             if scope.touched:
-                self._done(own_after_ms, counts)
+                self._done(own_after_ms, counts, hand)
                 if hand.admitted is not admitted:  # it has waited, and is alone since
                     return None
         return None
@@ -83,9 +83,12 @@ class RecordLoop:
         admitted.turned_late.append(admitted.refused(row, late_reason(ts_ms)))
         return True
 
-    def _done(self, next_watermark_ms: int, counts: AdmissionCounts) -> None:
+    def _done(self, next_watermark_ms: int, counts: AdmissionCounts, hand: InHand) -> None:
         scope = self.scope
-        counts.late_inserts += scope.take_late_inserts()
+        if scope.late.refusals:
+            refusals, rows = scope.late.take()
+            counts.add_late(refusals, rows)
+            hand.admitted.add_late(rows, hand.row)
         if scope.next_watermark_ms > next_watermark_ms:  # increment_watermark was called
             scope.record.watermark_ms = max(scope.record.watermark_ms, scope.next_watermark_ms)
 

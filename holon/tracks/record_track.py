@@ -67,7 +67,8 @@ class RecordTrack:
         self.outbox = outbox
         self.ctx = ctx
         self.functions = functions
-        record_states = [decl for decl in scope.windowed.values() if decl.stage == 0]
+        late_for = [] if job.late_records == "process" else scope.windowed.values()
+        record_states = [decl for decl in late_for if decl.stage == 0]
         self.admission = Admission(job.source, record_states, job.allowed_lateness_ms, live_guard_ms)
         self.counts = AdmissionCounts()
         self.duplicates = Duplicates(upstream)
@@ -212,7 +213,7 @@ class RecordTrack:
 
     def _feed_batch(self, run: Input, admitted: Admitted) -> None:
         assert self.functions.batch is not None
-        filtered = 0
+        filtered = late = 0
         try:
             if len(admitted.batch):
                 self.ctx.offset = self.ctx.timestamp_ms = -1
@@ -220,13 +221,16 @@ class RecordTrack:
                 self.outbox.enter_batch(admitted.batch.offsets)
                 self.scope.left("process_batch", self.functions.batch(admitted.batch, self.ctx))
                 self.outbox.leave_batch()
-                filtered = self.outbox.filtered
+                filtered, late = self.outbox.filtered, self.outbox.late
         except USER_ERRORS as error:
             self._batch_failed(run, error)
             return
-        self.counts.accepted += len(admitted.batch) - filtered
+        self.counts.accepted += len(admitted.batch) - filtered - late
         self.counts.filtered += filtered
-        self.counts.late_inserts += self.scope.take_late_inserts()
+        self.counts.late += late
+        refusals, rows = self.scope.late.take()
+        self.counts.add_late(refusals, rows)
+        admitted.add_late(rows, -1)
         self._settle(run, admitted)
 
     def _go_through(self, hand: InHand, loop: Coroutine[Any, Any, BaseException | None]) -> bool:
@@ -347,8 +351,10 @@ class RecordTrack:
     def _settle(self, run: Input, admitted: Admitted) -> None:
         """Late and dead records to their outputs, counts, position and watermark."""
         self.events += admitted.events
-        self.counts.late += self._diversion.divert(LATE, run, admitted.late, admitted.turned_late)
-        self.counts.dead += self._diversion.divert(DEAD, run, admitted.dead, admitted.failed)
+        self._diversion.divert(LATE, run, admitted.late, admitted.turned_late, admitted.late_for_states)
+        self._diversion.divert(DEAD, run, admitted.dead, admitted.failed)
+        self.counts.late += len(admitted.late) + len(admitted.turned_late)
+        self.counts.dead += len(admitted.dead) + len(admitted.failed)
         self.counts.filtered += admitted.filtered
         self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, admitted.watermark_ms)
         self._move(run)

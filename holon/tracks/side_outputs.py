@@ -17,23 +17,22 @@ class Diversion:
         self._format = job.source.format
         self._outbox = outbox
 
-    def divert(self, output: str, run: Input, *refused: list[RefusedEvent]) -> int:
-        """Of each event a letter, in the order of their places; several events of one atom are numbered.
+    def divert(self, output: str, run: Input, *refused: list[RefusedEvent]) -> None:
+        """Of each event a letter, in the order of their places; those of one record are numbered.
 
-        Returns how many there were.
+        One event has one letter for each state that it is late for.
         """
         last, n, record = -1, 0, b""
-        found = sorted((one for each in refused for one in each), key=place_in_run)
-        for index, place, reason in found:
+        found = {place_in_run(one): one for each in refused for one in each}
+        for _, (index, place, reason, state) in sorted(found.items()):
             n, record = (n + 1, record) if index == last else (0, run.payloads[index])
             last = index
             offset, ts, payload = int(run.offsets[index]), int(run.timestamps_ms[index]), record
             if place is not None:
                 assert isinstance(self._format, AtomFormat), "places, but no atoms"
                 payload = self._format.single(record, place)
-            letter = Diverted(*self._source, offset, ts, reason, payload, place)
+            letter = Diverted(*self._source, offset, ts, reason, payload, place, state=state or None)
             if run.parts is not None:
                 letter.key, letter.headers = run.parts.key(index), run.parts.headers_of(index)
                 letter.null = run.parts.is_null(index)
             self._outbox.divert(output, offset, n, encode_json(letter.shortened()))
-        return len(found)

@@ -85,7 +85,7 @@ class PartitionTask:
 
     @property
     def counts(self) -> AdmissionCounts:
-        return self.records.counts.with_late_inserts(self.scope.handler_late_inserts)
+        return self.records.counts.with_late_inserts(self.scope.late.of_handlers)
 
     @property
     def has_changes(self) -> bool:
@@ -177,7 +177,7 @@ class PartitionTask:
             dict(sorted(self.outbox.window_counts.items())),
             later,
             self.outbox.held_parts(),
-            self.scope.handler_late_inserts,
+            self.scope.late.of_handlers,
         )
         return Snapshot(self.partition, self._record_part(), answers, self.punctuations)
 
@@ -192,7 +192,7 @@ class PartitionTask:
         self.outbox.window_end_ms = window.emitted_end_ms
         self.outbox.window_counts = dict(window.emitted)
         self.outbox.hold_again(window.held)
-        self.scope.handler_late_inserts = window.late_inserts
+        self.scope.late.of_handlers = window.late_inserts
         self.punctuations = snapshot.punctuations
 
     def _record_part(self) -> RecordPart:

@@ -54,7 +54,7 @@ class Undo:
             return False
         for rows, count in zip(self._gathered, marks, strict=True):
             rows.cut_back(count)
-        self.scope.take_late_inserts()
+        self.scope.late.take()
         self.outbox.undo_record()
         return True
 
@@ -65,7 +65,7 @@ class Undo:
         self.scope.record.roll_back()
         self.scope.private.roll_back()
         self.scope.forget_gathered()
-        self.scope.take_late_inserts()
+        self.scope.late.take()
         self.scope.locals.update(self.scope.decode_locals(kept.locals))
         self.outbox.cut_back(kept.emitted)
         return kept.counts

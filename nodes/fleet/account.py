@@ -33,7 +33,7 @@ class RunAccount(msgspec.Struct, kw_only=True):
     """The account of a run. Counts are those of the job's whole incarnation; steals, suppressed, restarts of this run.
 
     ``taken``: records of the input up to the checkpoints, by the log's offsets. ``outputs``: results on the output
-    topics, each once, without late and dead letters. ``late_inserts``: see ``holon.tracks.admission.AdmissionCounts``.
+    topics, each once, without late and dead letters. ``late_inserts``, ``late_by_state``: see ``AdmissionCounts``.
     ``metrics_ports``: the port at which each node served its metrics.
     ``frontier_held``: the partitions that windows have waited for, if none was completed in the last seconds.
     ``first_dead``: partition, offset and reason of the first dead letter of the lowest partition that has one.
@@ -52,6 +52,7 @@ class RunAccount(msgspec.Struct, kw_only=True):
     dead: int
     duplicates: int
     late_inserts: int = 0
+    late_by_state: dict[str, int] = {}
     taken: int
     conserved: bool
     steals: int
@@ -96,6 +97,7 @@ def account(
         dead=counts.dead,
         duplicates=counts.duplicates,
         late_inserts=counts.late_inserts,
+        late_by_state=counts.late_by_state,
         # Where the log has offsets without records, and the account holds, the records are those that were counted.
         taken=counts.taken if conserved else sum(monitor.taken()),
         conserved=conserved,

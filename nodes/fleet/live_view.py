@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -48,7 +50,13 @@ def identity(taken: int, counts: AdmissionCounts) -> str:
         f"in {taken:,} {sign} accepted {counts.accepted:,} + filtered {counts.filtered:,} "
         f"+ late {counts.late:,} + dead {counts.dead:,}{duplicates}"
         + (f"; {counts.late_inserts:,} inserts into closed windows were dropped" if counts.late_inserts else "")
+        + _late_by_state(counts.late_by_state)
     )
+
+
+def _late_by_state(late: Mapping[str, int]) -> str:
+    each = ", ".join(f"{state} {count:,}" for state, count in sorted(late.items()))
+    return f"; late for {each}" if each else ""
 
 
 def _header(progress: JobProgress) -> Text:

@@ -130,8 +130,7 @@ class Monitor:
         for partition in range(self.run.partitions):
             saved = self.ownership.checkpoint(partition)
             if saved is not None:
-                for name, count in zip(total.__struct_fields__, saved.counts, strict=False):
-                    setattr(total, name, getattr(total, name) + count)
+                total = total.plus(AdmissionCounts.of_numbers(saved.counts, self.run.job.program.late_states))
         return total
 
     def taken(self) -> list[int]:

@@ -19,17 +19,18 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from holon.tracks.admission import AdmissionCounts
 from wcrdt.replica.replica import Punctuation, SlotDelta
 from wcrdt.replica.slots import Position
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """The newest that this release reads. It writes a message in the oldest format that has its fields (``format``)."""
 FIRST_VERSION = 1
 NUMBERED_VERSION = 3
 """Since this one incarnations of nodes and commands have numbers or ids, so that none counts twice."""
 COLUMNS_VERSION = 4
 """Since this one nodes write keyed state as columns into deltas and checkpoints, which a node before it cannot read."""
+LATE_BY_STATE_VERSION = 5
+"""Since this one checkpoints count the rows that are late for each state, where there are some."""
 MAX_CONTROL_BYTES = 1 << 20
 MAX_BROADCAST_BYTES = 64 << 20
 MAX_PARTITIONS = 100_000
@@ -158,7 +159,8 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
     ``version``: the claim under which it was made (0: none, a standby). ``(offset, step)`` is the record track's
     position, ``(answered_ms, answered_stage)`` the window track's; ``done``: the input has ended and all is answered.
     ``counts``: records accepted, filtered, late and dead so far; since version 2 also duplicates, then late inserts (as
-    in ``holon.tracks.admission.AdmissionCounts``), where there are some.
+    in ``holon.tracks.admission.AdmissionCounts``), where there are some. Since version 5 also the late rows of each of
+    the job's ``late_states``, where there are some.
     """
 
     node: Name
@@ -171,10 +173,12 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
     answered_stage: Natural = 0
     done: bool = False
     step: Natural = 0
-    counts: Annotated[tuple[Natural, ...], msgspec.Meta(min_length=4, max_length=6)] = (0, 0, 0, 0)
+    counts: Annotated[tuple[Natural, ...], msgspec.Meta(min_length=4)] = (0, 0, 0, 0)
 
     @property
     def format(self) -> int:
+        if len(self.counts) > 6:
+            return LATE_BY_STATE_VERSION
         return 2 if len(self.counts) > 4 else FIRST_VERSION
 
     @property
@@ -356,14 +360,6 @@ def seal(value: object, limit: int, version: int = FIRST_VERSION) -> bytes:
     if _HEAD.size + len(payload) > limit:
         raise BadMessage(BadReason.TOO_LARGE, f"{type(value).__name__} of {len(payload)} bytes, limit {limit}")
     return _HEAD.pack(version, zlib.crc32(payload, _CRC_SEED[version])) + payload
-
-
-def counted(counts: AdmissionCounts) -> tuple[int, ...]:
-    """The fates of the records, as ``CheckpointSaved`` holds them."""
-    found = counts.accepted, counts.filtered, counts.late, counts.dead
-    if counts.late_inserts:
-        return *found, counts.duplicates, counts.late_inserts
-    return (*found, counts.duplicates) if counts.duplicates else found
 
 
 def decode_control(data: bytes) -> ControlMessage:

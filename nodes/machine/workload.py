@@ -251,7 +251,7 @@ class Workload:
                 stage,
                 pending.done,
                 step,
-                m.counted(counts),
+                counts.numbers(self.job.program.late_states),
             )
         )
 

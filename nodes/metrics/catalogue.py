@@ -51,6 +51,11 @@ METRICS: dict[str, Metric] = {
     "holon_partition_late_inserts": Metric(
         "gauge", "inserts of accepted records and of handlers that a closed window of one state has refused", PARTITION
     ),
+    "holon_partition_late_rows": Metric(
+        "gauge",
+        "rows that no window of a state has taken, as far as the function has seen them",
+        ("partition", "state"),
+    ),
     "holon_duplicates_suppressed": Metric("counter", "results made again and found on the log already, so not written"),
     # --- event time ---
     "holon_currentInputWatermark": Metric("gauge", "event time of an owned partition, ms since 1970 UTC", PARTITION),

@@ -178,6 +178,7 @@ def _of_partitions(running: list[Runner], meter: Meter, now_s: float) -> dict[st
         "holon_partition_records_taken": {},
         "holon_partition_records": {},
         "holon_partition_late_inserts": {},
+        "holon_partition_late_rows": {},
         "holon_currentInputWatermark": {},
         "holon_checkpoint_size_bytes": {},
         "holon_checkpoint_age_seconds": {},
@@ -188,6 +189,8 @@ def _of_partitions(running: list[Runner], meter: Meter, now_s: float) -> dict[st
         for outcome in OUTCOMES:
             values["holon_partition_records"][(*label, outcome)] = float(getattr(counts, outcome))
         values["holon_partition_late_inserts"][label] = float(counts.late_inserts)
+        for state in runner.task.job.program.late_states:
+            values["holon_partition_late_rows"][(*label, state)] = float(counts.late_by_state.get(state, 0))
         if BEFORE_TIME_MS < runner.task.watermark_ms < END_OF_TIME_MS:
             values["holon_currentInputWatermark"][label] = float(runner.task.watermark_ms)
         if runner.partition in meter.checkpoint_bytes:

@@ -103,10 +103,10 @@ def check_results(world: Checked) -> Expected:
         _check_idle(world, wanted, got, late, dead)
     else:
         demand_equal("results", got, wanted.results)
-        demand_equal("late records", Counter(late), Counter(wanted.late))
+        demand_equal("late records", Counter(late), Counter(wanted.letters))
         demand_equal("dead records", Counter(dead), Counter(wanted.dead))
         kept = len(wanted.accepted) - wanted.filtered
-        check_counts(world, kept, len(late), len(dead), wanted.late_inserts, wanted.filtered)
+        check_counts(world, kept, len(wanted.late), len(dead), wanted.late_inserts, wanted.filtered, wanted.late_rows)
     return wanted
 
 
@@ -239,7 +239,15 @@ def check_unsent(world: Checked) -> None:
             )
 
 
-def check_counts(world: Checked, accepted: int, late: int, dead: int, late_inserts: int = 0, filtered: int = 0) -> None:
+def check_counts(
+    world: Checked,
+    accepted: int,
+    late: int,
+    dead: int,
+    late_inserts: int = 0,
+    filtered: int = 0,
+    late_rows: int = 0,
+) -> None:
     """O7: what the final checkpoints count is what went in and what came out."""
     ownership = read_ownership(world.log, world.run.job)
     assert ownership is not None
@@ -252,6 +260,9 @@ def check_counts(world: Checked, accepted: int, late: int, dead: int, late_inser
     dropped = sum(saved.late_inserts for saved in final if saved is not None)
     if dropped != late_inserts:
         raise InvariantBroken(f"{dropped} late inserts, and not {late_inserts}")
+    rows = sum(sum(saved.counts[6:]) for saved in final if saved is not None)
+    if rows != late_rows:
+        raise InvariantBroken(f"{rows} late rows of all states, and not {late_rows}")
 
 
 def _check_idle(
@@ -269,7 +280,8 @@ def _check_idle(
         if payload is not None and (p, offset) not in diverted_ones
     ]
     demand_equal("results", got, results_of(options, accepted))
-    check_counts(world, len(accepted), len(late), len(dead))
+    rows = len(late) if world.run.job.late_records == "process" else 0
+    check_counts(world, len(accepted), len(late), len(dead), rows, late_rows=rows)
 
 
 def demand_equal(what: str, got: Counter[str] | Counter[tuple[int, int]], wanted: Counter) -> None:

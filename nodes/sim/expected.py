@@ -31,13 +31,19 @@ class Record:
 
 @dataclass(slots=True)
 class Expected:
-    """Results as canonical JSON text; late and dead records as (partition, offset). ``filtered``: of those accepted."""
+    """Results as canonical JSON text; late and dead records as (partition, offset). ``filtered``: of those accepted.
+
+    ``letters``: the late output, with records that are late for one state and taken elsewhere. ``late_rows``: how many
+    rows states have refused, by the function's inserts; ``late_inserts``: how often their windows have.
+    """
 
     results: Counter[str] = field(default_factory=Counter)
     accepted: list[Record] = field(default_factory=list)
     late: list[tuple[int, int]] = field(default_factory=list)
     dead: list[tuple[int, int]] = field(default_factory=list)
+    letters: list[tuple[int, int]] = field(default_factory=list)
     late_inserts: int = 0
+    late_rows: int = 0
     filtered: int = 0
 
 
@@ -66,10 +72,15 @@ def expect(
             watermarks[partition] = _admit(options, partition, part, watermarks[partition], found)
         closed, begins = _closed_through(options, found.accepted), list(upto)
     if options.case == "idle-backlog-all":  # the other state takes them all
-        found.late_inserts = sum(_is_closed(options, record) for record in found.accepted)
+        found.letters += [(r.partition, r.offset) for r in found.accepted if _is_closed(options, r)]
+        found.late_inserts = found.late_rows = len(found.letters)
+    elif options.case.startswith("flow"):
+        found.late_inserts = found.late_rows = len(found.letters)
     if options.case == "flow-verbs":
         found.filtered = flows.filtered_by_verbs(_parted(options, found.accepted))
     found.results = results_of(options, found.accepted)
+    if options.case == "flow-late-rows":
+        _part_late_rows(options, found)
     return found
 
 
@@ -82,6 +93,8 @@ def _closed_through(options: Options, accepted: list[Record]) -> int | None:
     """The end of the last window of any partition and state; None: there is none."""
     if options.case == "flow-verbs":
         accepted = [record for record in accepted if flows.gets_into_a_window(record.event)]
+    if options.case == "flow-late-rows":
+        return flows.closed_through(options.window_ms, _timed(accepted))
     if not CASES[options.case].windowed or not accepted:
         return None
     latest = max(_end(record.event["ts"], options.window_ms) for record in accepted)
@@ -112,9 +125,13 @@ def _admit(
         promised = None if case.manual else event["ts"] - options.delay_ms
         if case.windowed and watermark is not None:
             end = _end(event["ts"], options.window_ms)
-            if end + case.late_by * options.window_ms <= watermark:
-                found.late.append((partition, offset))
-                continue
+            letters = _letters(options, event)
+            if end + case.late_by * options.window_ms <= watermark and letters:
+                found.letters += [(partition, offset)] * letters
+                if options.case != "flow-verbs" or not flows.is_doubled(event):
+                    found.late.append((partition, offset))
+                    continue
+                event["late"] = True
         if case.buries and event.get("mark"):
             found.dead.append((partition, offset))
             continue
@@ -125,6 +142,28 @@ def _admit(
             watermark = promised if watermark is None else max(watermark, promised)
         found.accepted.append(Record(partition, offset, event, before, watermark))
     return watermark
+
+
+def _letters(options: Options, event: dict[str, Any]) -> int:
+    """How many letters a record has whose window is closed; 0: it fails before, or goes elsewhere."""
+    if options.case != "flow-verbs":
+        return 1
+    return 0 if event.get("mark") else flows.late_letters(event)
+
+
+def _part_late_rows(options: Options, found: Expected) -> None:
+    """Records that are late for a step, or that no branch takes."""
+    fates = flows.fates_of_late_rows(options.window_ms, _timed(found.accepted))
+    found.late += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.late]
+    found.letters += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.letter]
+    found.late_inserts = found.late_rows = sum(fate.late_rows for fate in fates)
+    found.filtered = sum(fate.filtered for fate in fates)
+    found.accepted = [r for r, fate in zip(found.accepted, fates, strict=True) if not fate.late]
+
+
+def _timed(accepted: list[Record]) -> list[tuple[dict[str, Any], int | None]]:
+    """Each event with the watermark before it."""
+    return [(record.event, record.before) for record in accepted]
 
 
 def _decode(payload: bytes) -> dict[str, Any] | None:
@@ -295,6 +334,10 @@ def _stages(options: Options, accepted: list[Record]) -> list[Any]:
     return flows.by_stages(options.window_ms, _parted(options, accepted))
 
 
+def _late_rows(options: Options, accepted: list[Record]) -> list[Any]:
+    return flows.by_late_rows(options.window_ms, _timed(accepted))
+
+
 def _routed(options: Options, accepted: list[Record]) -> list[Any]:
     results: list[Any] = [{"id": record.event["id"], "key": record.event["key"]} for record in accepted]
     for end, records in _windows(options, accepted).items():
@@ -313,6 +356,7 @@ _RESULTS = {
     "flow-idle": _flow,
     "flow-idle-backlog": _flow,
     "flow-late": _flow,
+    "flow-late-rows": _late_rows,
     "flow-stages": _stages,
     "flow-verbs": _verbs,
     "guard": _count,

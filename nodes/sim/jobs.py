@@ -28,7 +28,7 @@ from holon import (
     on_window,
 )
 from nodes.sim.case import FIRST_SEED, SECOND_SEED, TOPIC, Case
-from nodes.sim.flows.jobs import Given, by_flow, by_stages, by_verbs
+from nodes.sim.flows.jobs import Given, by_flow, by_late_rows, by_stages, by_verbs
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
 from wcrdt.lattices.max_by import MaxBy
@@ -369,6 +369,9 @@ CASES: dict[str, Case] = {
         lambda options: by_flow(options, replace(FOR_FLOWS, lateness_ms=options.window_ms)),
         late_by=1,
         since=SECOND_SEED,
+    ),
+    "flow-late-rows": Case(
+        lambda options: by_late_rows(options, FOR_FLOWS), windowed=False, further_windows=(3,), since=SECOND_SEED
     ),
     "flow-stages": Case(lambda options: by_stages(options, FOR_FLOWS), further_windows=(3, 6), since=SECOND_SEED),
     "flow-verbs": Case(lambda options: by_verbs(options, FOR_FLOWS), buries=True, since=SECOND_SEED),

@@ -12,11 +12,17 @@ from holon.dataflow import Flow, Tumbling
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event
 
 TOPS = "tops"
+LATE_ROWS = "late-seconds"
 
 
 class Doubled(msgspec.Struct):
     id: int
     amount: int
+
+
+class Counted(msgspec.Struct):
+    end_ms: int
+    events: int
 
 
 class Total(msgspec.Struct):
@@ -36,6 +42,32 @@ totals = (
     .agg(lambda g: Total(g.window.end_ms, g.key, g.count(), g.sum(lambda event: event.amount)))
 )
 totals.top(3, by=lambda total: total.amount).sink(TOPS)
+
+late_flow = Flow("late-rows")
+all_events = late_flow.source(INPUT, Json(Event), time=lambda event: event.ts)
+counts = all_events.window(Tumbling("1s")).agg(lambda g: Counted(g.window.end_ms, g.count()))
+counts.sink(OUTPUT)
+counts.late.map(lambda event: Doubled(event.id, event.amount * 2)).sink(LATE_ROWS)
+all_events.window(Tumbling("100s")).agg(lambda g: Counted(g.window.end_ms, g.count())).sink(TOPS)
+
+
+def expected_late(events: Mapping[int, Sequence[Event]]) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """The lines of the three outputs, in that order."""
+    late: list[msgspec.Struct] = []
+    seconds: Counter[int] = Counter()
+    hundreds: Counter[int] = Counter()
+    for partition in events.values():
+        newest = 0
+        for event in partition:
+            end_ms = event.ts // 1000 * 1000 + 1000
+            hundreds[event.ts // 100_000 * 100_000 + 100_000] += 1
+            if end_ms > newest:
+                seconds[end_ms] += 1
+            else:
+                late.append(Doubled(event.id, event.amount * 2))
+            newest = max(newest, event.ts)
+    ends = (_lines([Counted(*item) for item in found.items()]) for found in (seconds, hundreds))
+    return next(ends), _lines(late), next(ends)
 
 
 def expected(events: Mapping[int, Sequence[Event]]) -> tuple[Counter[str], Counter[str]]:

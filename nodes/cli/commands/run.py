@@ -171,7 +171,7 @@ def _report(result: RunAccount, as_json: bool) -> None:
     from nodes.streams.held_frontier import held_text
 
     outcomes = (result.accepted, result.filtered, result.late, result.dead, result.duplicates)
-    counts = AdmissionCounts(*outcomes, result.late_inserts)
+    counts = AdmissionCounts(*outcomes, result.late_inserts, result.late_by_state)
     topics = ", ".join(f"{topic} {count:,}" for topic, count in result.outputs_by_topic.items())
     verdict = "holds on the log" if result.conserved else "DOES NOT HOLD on the log"
     slow = f"{result.slow_records:,} records were read one by one, by no compiled loop (holon profile shows some)"

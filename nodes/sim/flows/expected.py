@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 PLACES = 80
 
@@ -41,7 +41,7 @@ def by_verbs(windows: Windows) -> list[Any]:
                 sums[event["id"] % PLACES] = sums.get(event["id"] % PLACES, 0) + amount
             if amount > 3:
                 amounts.add((event["key"], amount))
-            elif event["key"] % 2:
+            elif is_doubled(event):
                 results.append({"id": event["id"], "double": 2 * amount})
         results += [[place, total] for place, total in sums.items()]
         results += [{"key": key, "amount": amount} for key, amount in amounts]
@@ -50,12 +50,78 @@ def by_verbs(windows: Windows) -> list[Any]:
 
 def gets_into_a_window(event: dict[str, Any]) -> bool:
     """Of the flow of all verbs: the others are doubled, or filtered."""
-    return event["amount"] > 3 or event["amount"] == 0
+    return (event["amount"] > 3 or event["amount"] == 0) and not event.get("late")
+
+
+def is_doubled(event: dict[str, Any]) -> bool:
+    """Of the flow of all verbs: late ones too."""
+    return event["amount"] <= 3 and event["key"] % 2 == 1
+
+
+def late_letters(event: dict[str, Any]) -> int:
+    """Of the flow of all verbs: how many steps with windows take the event."""
+    return gets_into_a_window(event) + (event["amount"] > 3)
 
 
 def filtered_by_verbs(windows: Windows) -> int:
     """How many events no branch takes."""
     return sum(0 < event["amount"] <= 3 and event["key"] % 2 == 0 for events in windows.values() for _, event in events)
+
+
+class Fate(NamedTuple):
+    """Of a record of the flow of late rows: ``late_rows`` of both steps."""
+
+    late: bool
+    letter: bool
+    late_rows: int
+    filtered: bool
+
+
+Timed = Sequence[tuple[dict[str, Any], int | None]]
+"""Events, each with the watermark before it."""
+
+
+def by_late_rows(window_ms: int, events: Timed) -> list[Any]:
+    """As the flow of that name."""
+    results: list[Any] = [{"gift": event["id"]} for event, _ in events if event["amount"] == 0]
+    ones: dict[tuple[int, int], list[int]] = defaultdict(list)
+    threes: Counter[int] = Counter()
+    for event, watermark in events:
+        if event["amount"] != 1:
+            end = _end(event["ts"], window_ms)
+            if _is_open(end, watermark):
+                ones[end, event["key"]].append(event["amount"])
+            else:
+                results += [{"late": event["id"], "end": end}] * (event["amount"] != 2)
+        end = _end(event["ts"], 3 * window_ms)
+        if event["key"] % 2 and _is_open(end, watermark):
+            threes[end] += 1
+    results += [{"end": end, "key": key, "count": len(a), "amount": sum(a)} for (end, key), a in ones.items()]
+    return results + [{"end": end, "odd": count} for end, count in threes.items()]
+
+
+def fates_of_late_rows(window_ms: int, events: Timed) -> list[Fate]:
+    """The fate of each event of that flow."""
+    found = []
+    for event, watermark in events:
+        ends = [_end(event["ts"], window_ms)] * (event["amount"] != 1)
+        odd = [_end(event["ts"], 3 * window_ms)] * (event["key"] % 2)
+        taken = event["amount"] == 0 or any(_is_open(end, watermark) for end in ends + odd)
+        late = sum(not _is_open(end, watermark) for end in ends + odd)
+        letter = any(not _is_open(end, watermark) for end in odd)
+        found.append(Fate(not taken and late > 0, letter, late, not taken and not late))
+    return found
+
+
+def closed_through(window_ms: int, events: Timed) -> int | None:
+    """Of that flow: the end of the last window; None: there is none."""
+    ends = [_end(event["ts"], window_ms) for event, _ in events if event["amount"] != 1]
+    ends += [_end(event["ts"], 3 * window_ms) for event, _ in events if event["key"] % 2]
+    return max(ends, default=None)
+
+
+def _is_open(end: int, watermark: int | None) -> bool:
+    return watermark is None or end > watermark
 
 
 def by_stages(window_ms: int, windows: Windows) -> list[Any]:

@@ -59,6 +59,35 @@ class Span(msgspec.Struct):
     sum: int
 
 
+class Counted(msgspec.Struct):
+    """One key of one window."""
+
+    end: int
+    key: int
+    count: int
+    amount: int
+
+
+class Late(msgspec.Struct):
+    """A row that came too late, and the end of its window."""
+
+    late: int
+    end: int
+
+
+class Odd(msgspec.Struct):
+    """Rows of odd keys in a window."""
+
+    end: int
+    odd: int
+
+
+class Gift(msgspec.Struct):
+    """An event for nothing."""
+
+    gift: int
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """The simulation's own: what events are, the job's topics, and its settings."""
@@ -115,6 +144,28 @@ def by_verbs(options: Options, given: Given) -> Job:
         lambda row: {"key": row[0], "amount": row[1]}
     ).sink("amounts")
     cheap.filter_map(lambda e: Doubled(e.id, 2 * e.amount) if e.key % 2 else None).sink("doubled", key=lambda d: d.id)
+    return flow.job
+
+
+def by_late_rows(options: Options, given: Given) -> Job:
+    """Windows by key of which late rows have an output, and longer ones of odd keys of which they have letters.
+
+    Gifts have an output of their own, late or not. Late rows of an amount of 2 reach no output.
+    """
+    flow = Flow("flow-late-rows", lateness=given.lateness_ms)
+    events = _source(flow, options, given)
+    ones = (
+        events.filter(lambda e: e.amount != 1)
+        .key_by(lambda e: e.key)
+        .window(Tumbling(options.window_ms))
+        .agg(lambda g: Counted(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount)))
+    )
+    ones.sink(given.output)
+    size = options.window_ms
+    ones.late.filter(lambda e: e.amount != 2).map(lambda e: Late(e.id, (e.ts // size + 1) * size)).sink("late-ones")
+    odd = events.filter(lambda e: e.key % 2 == 1).window(Tumbling(3 * options.window_ms))
+    odd.agg(lambda g: Odd(g.window.end_ms, g.count())).sink("odd")
+    events.filter(lambda e: e.amount == 0).map(lambda e: Gift(e.id)).sink("gifts")
     return flow.job
 
 

@@ -105,7 +105,8 @@ def _compare(world: Checked, wanted: JobTestDriver) -> None:
     for name in (LATE, DEAD):
         letters = [(letter["partition"], letter["offset"]) for letter in wanted.outputs(name)]
         demand_equal(f"{name} records", Counter(diverted(world, name)), Counter(letters))
-    check_counts(world, counts.accepted, counts.late, counts.dead, counts.late_inserts, counts.filtered)
+    rows = sum(counts.late_by_state.values())
+    check_counts(world, counts.accepted, counts.late, counts.dead, counts.late_inserts, counts.filtered, rows)
 
 
 def _compared(job: Job) -> list[str]:

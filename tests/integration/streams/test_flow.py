@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from holon.tracks.admission import AdmissionCounts
 from tests.integration.fleet_support import Command, Stage
-from tests.integration.jobs_flow import TOPS, expected
-from tests.integration.jobs_mixed import OUTPUT
+from tests.integration.jobs_flow import LATE_ROWS, TOPS, expected, expected_late
+from tests.integration.jobs_mixed import OUTPUT, Event
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 
+LATE_FLOW = "tests.integration.jobs_flow:late_flow"
 FLOW = "tests.integration.jobs_flow:flow"
 STAGES: dict[str, Callable[[Path], Stage]] = {
     "embedded": lambda folder: Stage(folder),
@@ -38,6 +41,22 @@ def test_a_flow_is_exact_though_a_node_is_killed(stage: Stage) -> None:
         stage.finish(run, fleet)
     doubled, tops = expected(stage.events)
     assert (stage.results(OUTPUT), stage.results(TOPS)) == (doubled, tops)
+
+
+def test_late_rows_of_a_step_are_exact_though_a_node_is_killed(stage: Stage) -> None:
+    stage.feed(2_000)
+    run = stage.open(LATE_FLOW)
+    with stage.fleet(2, LATE_FLOW, crashpoints={0: "before-checkpoint:2"}) as fleet:
+        monitor = stage.monitor(run)
+        for id in range(300):
+            stage.put(id % stage.partitions, msgspec.json.encode(Event(20 * id, 10_000 + id, id)))
+        stage.until(monitor, lambda: fleet.members[0].process.poll() is not None, "node 0 dies", fleet)
+        stage.feed(1_000)
+        counts = stage.finish(run, fleet).counts()
+    seconds, late, hundreds = expected_late(stage.events)
+    assert len(late) > 200
+    assert (stage.results(OUTPUT), stage.results(LATE_ROWS), stage.results(TOPS)) == (seconds, late, hundreds)
+    assert counts == AdmissionCounts(stage.fed, late_inserts=len(late), late_by_state={"agg2": len(late)})
 
 
 def test_explain_shows_the_steps_of_a_flow_and_refuses_a_job() -> None:

@@ -184,7 +184,8 @@ def test_a_record_is_accepted_while_any_state_still_takes_it() -> None:
     job = Job("two", Source("events", Json(Event), lambda event: event["ts"]), Two, output="out")
     test = run(job, {"ts": 50}, {"ts": 3}, {"ts": 100}, {"ts": 4})
     assert test.outputs() == [[True, True], [False, True], [True, True]]
-    assert [record["offset"] for record in test.late()] == [3]
+    assert [(record["offset"], record.get("state")) for record in test.late()] == [(1, "count"), (3, None)]
+    assert test.counts.late == 1
 
 
 def test_a_mask_must_have_one_bool_a_row() -> None:

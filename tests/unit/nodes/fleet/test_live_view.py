@@ -44,6 +44,12 @@ def test_the_header_names_job_frontier_and_rate_and_accounts_for_every_record() 
     assert " ".join(account) == "in 100 = accepted 90 + filtered 7 + late 2 + dead 1"
 
 
+def test_late_rows_are_shown_by_state() -> None:
+    counts = AdmissionCounts(90, 7, 2, 1, late_inserts=1200, late_by_state={"b": 1000, "a": 2})
+    account = " ".join(lines_of(progress(counts=counts))[1])
+    assert account.endswith("dead 1; 1,200 inserts into closed windows were dropped; late for a 2, b 1,000")
+
+
 def test_a_loss_of_records_shows() -> None:
     assert "in 101 != accepted" in " ".join(lines_of(progress(taken=101))[1])
 
