@@ -147,7 +147,7 @@ def _admit(
 def _letters(options: Options, event: dict[str, Any]) -> int:
     """How many letters a record has whose window is closed; 0: it fails before, or goes elsewhere."""
     if options.case != "flow-verbs":
-        return 1
+        return 2 if options.case == "flow-stages" else 1  # it has two steps with windows of records
     return 0 if event.get("mark") else flows.late_letters(event)
 
 

@@ -109,19 +109,22 @@ reveal_type(bids.map_columns(doubled, Auction))  # type: Stream[Auction]
 second = bids.window(Tumbling("1s"))
 keyed = bids.key_by(lambda b: str(b.auction)).window(Tumbling("1s"))
 reveal_type(keyed)  # type: WindowedStream[str, Bid]
-reveal_type(keyed.agg(lambda g: (g.key, g.max(lambda b: b.price))))  # type: Stream[tuple[str, int]]
+reveal_type(keyed.agg(lambda g: (g.key, g.max(lambda b: b.price))))  # type: ResultStream[tuple[str, int], Bid]
 keyed.agg(lambda g: g.max(lambda b: b.prize))  # error: reportAttributeAccessIssue
-reveal_type(second.fold(Max[int](), lambda b: b.price))  # type: Stream[int | None]
-reveal_type(keyed.fold(GSet[int](), lambda b: b.price))  # type: Stream[tuple[str, tuple[int, ...]]]
+reveal_type(second.fold(Max[int](), lambda b: b.price))  # type: ResultStream[int | None, Bid]
+reveal_type(keyed.fold(GSet[int](), lambda b: b.price))  # type: ResultStream[tuple[str, tuple[int, ...]], Bid]
 second.fold(Max[int](), lambda b: "x")  # error: reportArgumentType
-reveal_type(second.distinct(lambda b: b.price))  # type: Stream[int]
-reveal_type(keyed.distinct(lambda b: b.price))  # type: Stream[tuple[str, int]]
+reveal_type(second.distinct(lambda b: b.price))  # type: ResultStream[int, Bid]
+reveal_type(keyed.distinct(lambda b: b.price))  # type: ResultStream[tuple[str, int], Bid]
+reveal_type(keyed.distinct(lambda b: b.price).late)  # type: Stream[Bid]
 reveal_type(keyed.agg(lambda g: g.count()).top(3, by=lambda n: n))  # type: Stream[int]
 alone = bids.per_partition()
 reveal_type(alone)  # type: PartitionStream[Bid]
 bids.union(alone)  # error: reportArgumentType
 counts = alone.key_by(lambda b: b.auction).window(Tumbling("1s")).agg(lambda g: (g.key, g.count()))
-reveal_type(counts)  # type: PartitionStream[tuple[int, int]]
+reveal_type(counts)  # type: PartitionResultStream[tuple[int, int], Bid]
+reveal_type(counts.late.map(lambda b: b.price))  # type: PartitionStream[int]
+bids.late  # error: reportAttributeAccessIssue
 reveal_type(counts.all_partitions())  # type: Stream[tuple[int, int]]
 reveal_type(counts.union(counts).map(lambda c: c[0]))  # type: PartitionStream[int]
 counts.sink("counts", key=lambda c: c[1])
