@@ -105,6 +105,7 @@ def _settings(folder: str, cores: int, memory: str, jars: Sequence[Path]) -> dic
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.speculation": "false",  # two attempts at a loading task would both append
+        "spark.python.daemon.module": "nodes.spark.daemon",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * cores),
     }

@@ -210,6 +210,23 @@ def test_the_data_source_names_the_options_that_are_missing(spark: SparkSession,
         spark.read.format("holonlog").option("log", hostile).load().collect()
 
 
+def test_workers_import_the_installed_pyspark_and_leave_modules_out_of_the_search_for_garbage(
+    spark: SparkSession,
+) -> None:
+    import pyspark
+
+    def seen(_: int) -> tuple[str, int]:
+        import gc
+
+        import pyspark
+
+        return str(pyspark.__file__), gc.get_freeze_count()
+
+    found = spark.sparkContext.parallelize(range(2), 2).map(seen).collect()
+    assert [where for where, _ in found] == [pyspark.__file__] * 2
+    assert min(frozen for _, frozen in found) > 10_000
+
+
 def test_parquet_holds_the_typed_events(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "parquet")
     write_parquet(path, 1_001, GeneratorConfig(seed=2), slices=3)
