@@ -84,6 +84,13 @@ def test_a_column_of_the_largest_and_the_smallest_is_exact() -> None:
     assert total.value == magnitudes[-1]
 
 
+def test_a_column_of_many_floats_that_use_all_their_bits_is_exact() -> None:
+    numbers = [1.0 + math.ldexp(n * 0x9E3779B97F4A7 % 2**52, -52) for n in range(1_000)]
+    total = Sum()
+    total.insert_many(np.array(numbers))
+    assert canonical_bytes(total) == canonical_bytes(sum_of(numbers))
+
+
 def test_a_sum_beyond_the_largest_float_is_infinite_until_it_comes_back() -> None:
     total = sum_of([LARGEST, LARGEST])
     assert total.value == math.inf
