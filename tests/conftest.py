@@ -9,7 +9,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from nodes.sim.many import fresh_base_seed
 
@@ -24,6 +24,10 @@ settings.register_profile("dev", max_examples=50, **_NO_TIMING)
 # itself. Each ``make check`` and every night draw new ones. Simulations draw new seeds everywhere.
 settings.register_profile("ci", max_examples=200, derandomize=True, print_blob=True, **_NO_TIMING)
 settings.register_profile("nightly", max_examples=2_000, derandomize=False, print_blob=True, **_NO_TIMING)
+# A test that has found a planted bug need not look for its smallest example.
+settings.register_profile(
+    "mutants", max_examples=50, phases=[Phase.explicit, Phase.reuse, Phase.generate], **_NO_TIMING
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if IN_CI else "dev"))
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):

@@ -100,8 +100,8 @@ def simulate(folder: Path, case: str, seeds: int, base_seed: int) -> str | None:
 
 def _run(folder: Path, arguments: list[str]) -> subprocess.CompletedProcess[str] | None:
     """None if it did not end in time."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "HYPOTHESIS_PROFILE")}
-    environment |= {"PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    environment |= {"PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HYPOTHESIS_PROFILE": "mutants"}
     try:
         return subprocess.run(
             [sys.executable, "-B", *arguments],
