@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,25 @@ COUNTS = "tests.integration.jobs_continued:job"
 INPUT, OUTPUT = "later", "later-counts"
 
 
+@contextmanager
+def made(kind: str, folder: Path) -> Iterator[Stage]:
+    stage = STAGES[kind](folder)
+    stage.log.create_topic(INPUT, PARTITIONS)
+    yield stage
+    stage.log.close()
+
+
 @pytest.fixture(params=STAGES)
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
-    made = STAGES[request.param](tmp_path)
-    made.log.create_topic(INPUT, PARTITIONS)
-    yield made
-    made.log.close()
+    with made(request.param, tmp_path) as stage:
+        yield stage
+
+
+@pytest.fixture
+def stages(tmp_path: Path) -> Iterator[list[Stage]]:
+    """One on each log."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(made(kind, tmp_path / kind)) for kind in STAGES]
 
 
 def put(stage: Stage, *seconds: int, partition: int | None = None) -> None:
@@ -91,20 +105,27 @@ def test_records_that_come_while_a_bounded_run_starts_are_behind_its_end(stage: 
     assert ran(stage, "--bounded", exit_code=1)["unread"] == {str(p): second - 1 - ends[p] for p in range(PARTITIONS)}
 
 
-def test_a_run_whose_nodes_cannot_start_ends_no_input(stage: Stage) -> None:
-    put(stage, 1)
-    run = stage.open(COUNTS)
-    nowhere = stage.path / "file"
-    stage.path.mkdir(exist_ok=True)
-    nowhere.write_text("no folder")
-    usable, stage.definitions = stage.definitions, (*stage.definitions, f"checkpoints.url={nowhere / 'in-it'}")
-    code, _, err = _finished(stage, "--bounded")
-    stage.definitions = usable
-    assert code not in (0, 2), err
-    monitor = stage.monitor(run)
-    assert [monitor.ownership.end_offset(partition) for partition in range(PARTITIONS)] == [None] * PARTITIONS
-    put(stage, 2)
-    assert ran(stage, "--bounded")["accepted"] == 4
+def test_runs_whose_nodes_cannot_start_end_no_input(stages: list[Stage]) -> None:
+    """Both at a time: each waits for half a minute altogether before it gives its nodes up."""
+    with ExitStack() as commands:
+        runs = []
+        for stage in stages:
+            put(stage, 1)
+            run = stage.open(COUNTS)
+            stage.path.mkdir(exist_ok=True)
+            nowhere = stage.path / "file"
+            nowhere.write_text("no folder")
+            usable, stage.definitions = stage.definitions, (*stage.definitions, f"checkpoints.url={nowhere / 'in-it'}")
+            runs.append((stage, run, commands.enter_context(run_command(stage, "--bounded", job=COUNTS))))
+            stage.definitions = usable
+        for stage, run, command in runs:
+            code, _, err = command.finish()
+            assert code not in (0, 2), err
+            monitor = stage.monitor(run)
+            assert [monitor.ownership.end_offset(partition) for partition in range(PARTITIONS)] == [None] * PARTITIONS
+    for stage in stages:
+        put(stage, 2)
+        assert ran(stage, "--bounded")["accepted"] == 4
 
 
 def test_a_continued_job_may_go_on_without_an_end(stage: Stage) -> None:
