@@ -6,6 +6,7 @@ from deploy.mutants.model import Mutant
 
 ARITHMETIC = ("tests/unit/holon/dataflow/test_arithmetic.py",)
 FLOW = ("tests/unit/holon/dataflow/test_flow.py",)
+DEAD_ROWS = ("tests/unit/holon/dataflow/test_dead_rows.py",)
 LATE = ("tests/unit/holon/dataflow/test_late.py",)
 NONE = ("tests/unit/holon/dataflow/test_none.py",)
 VERBS = ("tests/unit/holon/dataflow/test_verbs.py",)
@@ -130,6 +131,30 @@ FLOWS = (
         "            self.fates.taken[rows.index] = True",
         "            self.fates.taken[:] = np.isin(range(len(self.fates.taken)), rows.index)",
         tests=VERBS,
+    ),
+    Mutant(
+        "a row that fails takes the rows of its step with it",
+        "holon/dataflow/failing_rows.py",
+        "            sound.append(place)",
+        "            sound = []",
+        tests=DEAD_ROWS,
+        case="flow-dead-rows",
+    ),
+    Mutant(
+        "dead rows behind a window have the key of another row",
+        "holon/dataflow/compiling.py",
+        "key=self._keys[int(row.index[0])]",
+        "key=self._keys[0]",
+        tests=DEAD_ROWS,
+        case="flow-dead-rows",
+    ),
+    Mutant(
+        "dead letters of one window have one identity",
+        "holon/outputs/outbox.py",
+        "self._add(self._into, DEAD, letter, self._stamp(self.position, n), None)",
+        "self._add(self._into, DEAD, letter, self._stamp(self.position, 0), None)",
+        tests=DEAD_ROWS,
+        case="flow-dead-rows",
     ),
     Mutant(
         "a record that late streams alone have taken is accepted",

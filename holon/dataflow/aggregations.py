@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Field, Leaf
+from holon.dataflow.failing_rows import without_failing
 from holon.dataflow.groups import Aggregate, ColumnGroup, Identity, ReadGroup, plain_value
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import (
@@ -119,6 +121,16 @@ class Aggregation(Step):
         parts = tuple(found) if found else (ones,)
         return parts if self.key is None else (self._column("key", self.key, rows), parts)
 
+    def checked_elements(self, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
+        """The same with their times; raises what inserting them would."""
+        elements = self.elements(rows)
+        self._bottom.check_many(elements)
+        return elements, rows.ts_ms
+
+    @cached_property
+    def _bottom(self) -> Lattice[Any, Any]:
+        return self.bottom()
+
     def _asked(self) -> list[tuple[Identity, Aggregate]]:
         return list(self.aggregates.items())
 
@@ -128,24 +140,27 @@ class Aggregation(Step):
     def take(self, rows: Rows, target: Target) -> None:
         target.insert(self, rows)
 
-    def results(self, value: Any, window: Window, ts_ms: int) -> Rows:
-        """The rows of a complete window, in the order of keys, with this event time: the last one in the window."""
+    def groups(self, value: Any, window: Window, ts_ms: int) -> Rows:
+        """The groups of a complete window, in the order of keys, with this event time: the last one in the window."""
         keys, values = value.columns() if self.key is not None else ([None], {name: [v] for name, v in value.items()})
         count = len(as_list(keys))
-        if not count:
-            return Rows(np.empty(0, np.int64), np.arange(0), objects=[])
         columns = {name: each if isinstance(each, np.ndarray) else list(map(plain_value, as_list(each)))
                    for name, each in values.items()}  # fmt: skip
-        groups = Rows(np.full(count, ts_ms), np.arange(count), columns={
+        return Rows(np.full(count, ts_ms), np.arange(count), columns={
             "key": keys, "window.start_ms": np.full(count, window.start_ms),
             "window.end_ms": np.full(count, window.end_ms), **columns,
         })  # fmt: skip
+
+    def results(self, groups: Rows, window: Window) -> Rows:
+        """A row of each group."""
         decision, _ = self.followed_result
         if decision is not None:
             return mapped(decision, struct_of(decision), groups)
-        assert self.result is not None
-        rows = zip(as_list(keys), zip(*map(as_list, columns.values()), strict=True), strict=True)
-        made = [ReadGroup(key, window, dict(zip(columns, row, strict=True)), self.names) for key, row in rows]
+        assert self.result is not None and groups.columns is not None
+        keys, _, _, *values = groups.columns.values()
+        names = list(groups.columns)[3:]
+        rows = zip(as_list(keys), zip(*map(as_list, values), strict=True), strict=True)
+        made = [ReadGroup(key, window, dict(zip(names, row, strict=True)), self.names) for key, row in rows]
         return groups.replaced(objects=list(map(self.result, made)))
 
 
@@ -229,7 +244,10 @@ class Top(Step):
             raise self.error("the rows of a window come in parts behind union(); put window() and agg() between them")
 
     def take(self, rows: Rows, target: Target) -> None:
-        values = as_list(column(self._followed[0], self.by, rows))
+        found = without_failing(self, rows, target, self._with_values)
+        if found is None:
+            return
+        rows, values = found
         order = sorted(range(len(values)), key=values.__getitem__, reverse=True)
         # Sorting backwards keeps equal rows in their order.
         kept = order[: self.n]
@@ -237,3 +255,6 @@ class Top(Step):
             last = values[order[self.n - 1]]
             kept += [place for place in order[self.n :] if values[place] == last]
         self.pass_on(rows.take(np.array(kept, np.intp)), target)
+
+    def _with_values(self, rows: Rows) -> tuple[Rows, list[Any]]:
+        return rows, as_list(column(self._followed[0], self.by, rows))

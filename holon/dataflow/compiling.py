@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.aggregations import Aggregation
+from holon.dataflow.aggregations import Aggregation, Results, Top
+from holon.dataflow.arithmetic import as_list
 from holon.dataflow.expressions import Decision
+from holon.dataflow.failing_rows import each_without_failing, without_failing
 from holon.dataflow.rows import Rows
-from holon.dataflow.steps import OBJECTS, Entry, Sink, Step, column, followed
+from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed
+from holon.errors import USER_ERRORS, described
 from holon.formats.batch import Batch, Column
 from holon.program.context import Context
 from holon.program.function import on_window
 from holon.program.states import WCRDT, Windowed, WLocal
+from holon.tracebacks import own_frames
 from wcrdt.windows.assigners import Window
 
 
@@ -103,12 +107,17 @@ class _Fates:
 
 
 class _Target:
-    """Where rows leave."""
+    """Where rows leave. A record at which a function fails is the record track's to set aside."""
+
+    takes_failing = False
 
     def __init__(self, ctx: Context, outputs: Mapping[int, str], states: Mapping[int, Windowed[Any, Any]]) -> None:
         self._ctx = ctx
         self._outputs = outputs
         self._states = states
+
+    def fail(self, step: Any, row: Rows, error: BaseException) -> None:
+        raise error
 
 
 class _OfRecords(_Target):
@@ -155,15 +164,56 @@ class _OfRecords(_Target):
 
 
 class _OfWindows(_Target):
-    """Rows of windows leave one by one."""
+    """Rows of windows leave one by one; ``keys`` are those of the window's groups."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        outputs: Mapping[int, str],
+        states: Mapping[int, Windowed[Any, Any]],
+        groups: Rows,
+    ) -> None:
+        super().__init__(ctx, outputs, states)
+        assert groups.columns is not None
+        self.takes_failing = ctx.on_error == "dead-letter"
+        self._keys = as_list(groups.columns["key"])
 
     def emit(self, step: Sink, rows: Rows) -> None:
-        for value in rows.objects():
-            key = None if step.key is None else _key_bytes(step.key(value))
-            self._ctx.emit(value, output=self._outputs[step.number], key=key)
+        each_without_failing(step, rows, self, partial(self._emit, step))
+
+    def _emit(self, step: Sink, row: Rows) -> None:
+        (value,) = row.objects()
+        key = None if step.key is None else _key_bytes(step.key(value))
+        self._ctx.emit(value, output=self._outputs[step.number], key=key)
 
     def insert(self, step: Aggregation, rows: Rows) -> None:
-        self._ctx[self._states[step.number]].insert_many(step.elements(rows), rows.ts_ms)
+        state = self._ctx[self._states[step.number]]
+        if not self.takes_failing:
+            state.insert_many(step.elements(rows), rows.ts_ms)
+            return
+        found = without_failing(step, rows, self, step.checked_elements)
+        if found is not None:
+            state.insert_many(*found)
+
+    def fail(self, step: Any, row: Rows, error: BaseException) -> None:
+        of = step.of if isinstance(step, Results) else None
+        if isinstance(step, RowStep | Top):
+            error = _raised(step.function if isinstance(step, RowStep) else step.by, row) or error
+        self._ctx.emit_dead(
+            row.objects()[0] if of is None else None,
+            step=f"step {step.number} ({step.verb if of is None else of.verb}, {step.place})",
+            key=self._keys[int(row.index[0])],
+            reason=f"the function raised {described(error)}\n{own_frames(error)}".rstrip(),
+        )
+
+
+def _raised(function: Callable[[Any], Any], row: Rows) -> BaseException | None:
+    """The failure of a followed function where it is called itself: its traceback has the user's lines."""
+    try:
+        function(row.objects()[0])
+    except USER_ERRORS as error:
+        return error
+    return None
 
 
 class _Handler:
@@ -182,9 +232,14 @@ class _Handler:
         self.states = states
 
     async def __call__(self, window: Window, ctx: Context) -> None:
-        assert self.step.out is not None
-        rows = self.step.results(await ctx[self.state].window_value(window), window, ctx.timestamp_ms)
-        self.step.out.pass_on(rows, _OfWindows(ctx, self.outputs, self.states))
+        out = self.step.out
+        assert out is not None
+        groups = self.step.groups(await ctx[self.state].window_value(window), window, ctx.timestamp_ms)
+        if len(groups):
+            target = _OfWindows(ctx, self.outputs, self.states, groups)
+            rows = without_failing(out, groups, target, partial(self.step.results, window=window))
+            if rows is not None:
+                out.pass_on(rows, target)
 
 
 def _key_bytes(key: str | bytes | int | None) -> bytes | None:

@@ -47,7 +47,7 @@ class Flow:
         name: as of a ``Job``; it names topics, checkpoints and outputs.
         lateness: how long after its end, in event time, a window still takes rows.
         on_error: what an input record does that makes a function raise: stop the job, or go to the dead-letter output.
-            Functions behind windows stop the job.
+            So does a row behind a window, with its step, key and window.
         columnar: a step that cannot work on columns is an error.
 
     Raises ``FlowError`` where a step contradicts those before it, with the line where it was written.

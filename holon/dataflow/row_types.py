@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from holon.dataflow.failing_rows import without_failing
 from holon.dataflow.rows import Rows, columns_of
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, RowStep, Step, Target, United
 from holon.formats.batch import Column, Columns
@@ -92,9 +93,14 @@ class MapColumns(Step):
             )
 
     def take(self, rows: Rows, target: Target) -> None:
+        made = without_failing(self, rows, target, self._made_of)
+        if made is not None:
+            self.pass_on(made, target)
+
+    def _made_of(self, rows: Rows) -> Rows:
         assert rows.columns is not None
         made = self.function(MappingProxyType(dict(rows.columns)))
-        self.pass_on(rows.replaced(columns=self._checked(made, len(rows)), struct=self.row), target)
+        return rows.replaced(columns=self._checked(made, len(rows)), struct=self.row)
 
     def _checked(self, made: Mapping[str, Column], rows: int) -> dict[str, Column]:
         wanted = [field.name for field in msgspec.structs.fields(self.row)]

@@ -28,6 +28,7 @@ from holon.dataflow.expressions import (
     joined,
     leaf_column,
 )
+from holon.dataflow.failing_rows import TakesFailing, without_failing
 from holon.dataflow.rows import VALUE, Rows
 from holon.dataflow.tracing import may_be_none, trace, without_none
 from holon.formats.batch import Column
@@ -39,8 +40,8 @@ OBJECTS = object()
 """The type of rows that come from a function that was not followed."""
 
 
-class Target(Protocol):
-    """Where rows leave a track: to an output, or into a window."""
+class Target(TakesFailing, Protocol):
+    """Where rows leave a track: to an output, into a window, or to the dead letters."""
 
     def emit(self, step: Any, rows: Rows) -> None: ...
     def insert(self, step: Any, rows: Rows) -> None: ...
@@ -213,6 +214,11 @@ class RowStep(Step):
         return (found, kind) if is_struct else None
 
     def take(self, rows: Rows, target: Target) -> None:
+        made = without_failing(self, rows, target, self._made_of)
+        if made is not None:
+            self.pass_on(made, target)
+
+    def _made_of(self, rows: Rows) -> Rows:
         if self.kind in ("filter", "reject"):
             mask = self.mask(rows)
             rows = rows if mask.all() else rows.take(np.flatnonzero(mask))
@@ -228,7 +234,7 @@ class RowStep(Step):
             rows = mapped(self.decision, self.row_type, rows)
         else:
             rows = filter_mapped(self.decision, self.row_type, rows)
-        self.pass_on(rows, target)
+        return rows
 
     def mask(self, rows: Rows) -> NDArray[np.bool_]:
         """Of a filter: which rows go on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,7 +15,9 @@ from holon.errors import JobError
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
 from holon.outputs.identity import IdentityStamp, Track
 from holon.outputs.partitioner import murmur2
+from holon.outputs.row_letters import row_letter
 from holon.outputs.runs import OutputRun
+from wcrdt.windows.assigners import Window
 
 Runs = dict[tuple[str, int], OutputRun]
 """By (output, output partition)."""
@@ -70,6 +72,8 @@ class Outbox:
 
     def __init__(self, job: Job, incarnation: int, partition: int, partitions: Mapping[str, int]) -> None:
         self.outputs = job.outputs
+        self.on_error: Literal["fail", "dead-letter"] = job.on_error
+        self._topic = job.source.topic
         self.partition = partition
         self.partitions = partitions
         self.runs: Runs = {}
@@ -223,10 +227,8 @@ class Outbox:
             return
         if row is not None:
             raise JobError("row= names a row of a batch; here the result comes from the record or window in hand")
-        in_record = self._in_record()
-        n = self._counts.get(output, 0)
-        self._counts[output] = n + 1
-        run = self._add(self._into, output, declared.encode(value), self._stamp(self.position, n), key)
+        in_record, encoded = self._in_record(), declared.encode(value)
+        run = self._add(self._into, output, encoded, self._stamp(self.position, self._next(output)), key)
         if in_record:
             self._record_runs.append(run)
 
@@ -280,6 +282,19 @@ class Outbox:
         run.add(self.outputs[UNSTABLE].encode(value), b"", None)
         if self._in_record():
             self._record_runs.append(run)
+
+    def _next(self, output: str) -> int:
+        n = self._counts.get(output, 0)
+        self._counts[output] = n + 1
+        return n
+
+    def emit_dead(self, value: Any, window: Window, step: str, key: Any, reason: str) -> None:
+        """As ``Context.emit_dead``."""
+        if self._stamp is not self._window_stamp:
+            raise JobError("emit_dead belongs into an on_window handler; a record is dead where the function raises")
+        n = self._next(DEAD)
+        letter = row_letter(self._topic, self.partition, window, n, value, step, key, reason)
+        self._add(self._into, DEAD, letter, self._stamp(self.position, n), None)
 
     def divert(self, output: str, offset: int, n: int, value: bytes) -> None:
         """A late or dead event, the n-th of its record."""

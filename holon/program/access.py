@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,8 @@ class PartitionAccess(Protocol):
 class Emitter(Protocol):
     """Takes results of one partition, in order."""
 
+    @property
+    def on_error(self) -> Literal["fail", "dead-letter"]: ...
     def emit(self, output: str, value: Any, key: bytes | None, row: int | None) -> None: ...
     def emit_many(
         self,
@@ -78,4 +80,5 @@ class Emitter(Protocol):
     ) -> None: ...
     def count_filtered(self, rows: int) -> None: ...
     def count_late(self, rows: int) -> None: ...
+    def emit_dead(self, value: Any, window: Window, step: str, key: Any, reason: str) -> None: ...
     def emit_nondeterministic(self, value: Any) -> None: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,11 @@ class Context:
         Raises ``TrackError`` in a batch function, where each row has its own.
         """
         return self._scope.known_watermark()
+
+    @property
+    def on_error(self) -> Literal["fail", "dead-letter"]:
+        """The policy of the job, or that of its run."""
+        return self._outbox.on_error
 
     @overload
     def __getitem__(self, state: Windowed[E, V]) -> WindowedHandle[E, V]: ...
@@ -90,6 +95,14 @@ class Context:
         Raises ``JobError`` where that is more than the batch has.
         """
         self._outbox.count_late(rows)
+
+    def emit_dead(self, value: Any, *, reason: str, step: str = "", key: Any = None) -> None:
+        """In an ``on_window`` handler: a dead letter about the window in hand, of a row that could not be used.
+
+        Raises ``JobError`` elsewhere: there a record is dead whose function raises.
+        """
+        self._scope.refuse_if_tainted("emit_dead")
+        self._outbox.emit_dead(value, self._scope.now[0], step, key, reason)
 
     def emit_nondeterministic(self, value: Any) -> None:
         """Emit what may depend on timing: it goes to the unstable topic, may repeat and may differ in a replay."""

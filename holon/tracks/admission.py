@@ -104,6 +104,7 @@ class Diverted(msgspec.Struct, omit_defaults=True):
     bytes, hexadecimal) are those of the whole, which is in the input. ``key``, ``headers`` and ``null`` (it has no
     value) are there where the job's events declare parts of records, and of headers the declared ones.
     ``state``: of a record that is late for this state alone, while the function has seen it.
+    ``window``, ``number``, ``step``, ``row_key``: of a row behind a window, as ``RowLetter``; its ``offset`` is -1.
     ``bare``: key and headers were longer than ``LETTER_HEAD_BYTES``, and are in the input alone.
     """
 
@@ -121,6 +122,10 @@ class Diverted(msgspec.Struct, omit_defaults=True):
     null: bool = False
     bare: bool = False
     state: str | None = None
+    window: tuple[int, int] | None = None
+    number: int = 0
+    step: str = ""
+    row_key: Any = None
 
     @property
     def whole_bytes(self) -> int:

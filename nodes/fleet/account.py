@@ -37,6 +37,7 @@ class RunAccount(msgspec.Struct, kw_only=True):
     ``metrics_ports``: the port at which each node served its metrics.
     ``frontier_held``: the partitions that windows have waited for, if none was completed in the last seconds.
     ``first_dead``: partition, offset and reason of the first dead letter of the lowest partition that has one.
+    ``dead_rows``: dead letters about rows behind windows, which are no records.
     ``unread``: by partition, records behind the end of the input that was declared before this run.
     ``slow_records``: records that compiled loops left to msgspec, counted by each node that has decoded them.
     """
@@ -68,6 +69,7 @@ class RunAccount(msgspec.Struct, kw_only=True):
     metrics_ports: dict[int, int] = {}
     unread: dict[int, int] = {}
     first_dead: str | None = None
+    dead_rows: int = 0
     frontier_held: HeldFrontier | None = None
 
     @property
@@ -83,6 +85,7 @@ def account(
     monitor.poll()
     counts, conserved = monitor.counts(), monitor.conserved()
     outputs, duplicates = count_outputs(log, run)
+    dead_rows = count_dead_rows(log, run.job)
     return RunAccount(
         job=run.job.name,
         incarnation=run.incarnation,
@@ -109,7 +112,8 @@ def account(
         ending=ending,
         wall_s=round(wall_s, 3),
         error=monitor.failure,
-        first_dead=first_dead(log, run.job) if counts.dead else None,
+        first_dead=first_dead(log, run.job) if counts.dead or dead_rows else None,
+        dead_rows=dead_rows,
         frontier_held=None if monitor.done else held_frontier(monitor, Watermarks(monitor).read()),
     )
 
@@ -119,7 +123,15 @@ def first_dead(log: Log, job: Job) -> str | None:
     letter = next(dead_letters(log, job), None)
     if letter is None:
         return None
-    return f"{letter.topic}[{letter.partition}] offset {letter.offset}: {letter.reason[:SHOWN_REASON]}"
+    at = f"offset {letter.offset}" if letter.window is None else f"window {letter.window}, {letter.step}"
+    return f"{letter.topic}[{letter.partition}] {at}: {letter.reason[:SHOWN_REASON]}"
+
+
+def count_dead_rows(log: Log, job: Job) -> int:
+    """Rows behind windows at which functions failed: they are no records, so the account has them apart."""
+    if job.on_error == "fail" or not job.program.handlers:
+        return 0
+    return sum(letter.window is not None for letter in dead_letters(log, job))
 
 
 def count_outputs(log: Log, run: JobRun) -> tuple[dict[str, int], int]:

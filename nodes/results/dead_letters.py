@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -17,9 +18,10 @@ from nodes.log.contract import Log, OffsetOutOfRange, Record
 from nodes.results.reader import OutputReader
 
 _log = logging.getLogger("holon.results")
+_PLACE = re.compile(r"(?P<partition>\d+):(?:(?P<offset>\d+)|@(?P<end>-?\d+)\.(?P<number>\d+))")
 
-LetterPlace = tuple[int, int]
-"""(input partition, offset)."""
+LetterPlace = tuple[int, int, int]
+"""(input partition, offset, -1) of a record; (partition, end of a window, number) of a row behind it."""
 
 
 def dead_letters(log: Log, job: Job) -> Iterator[Diverted]:
@@ -32,25 +34,40 @@ def dead_letters(log: Log, job: Job) -> Iterator[Diverted]:
 
 
 def place_of(text: str) -> LetterPlace:
-    """``PARTITION:OFFSET``; raises ``UnknownName`` on anything else."""
-    partition, _, offset = text.partition(":")
-    if not (partition.isdecimal() and offset.isdecimal()):
-        raise UnknownName("place such as 0:1234 (PARTITION:OFFSET)", text)
-    return int(partition), int(offset)
+    """``PARTITION:OFFSET``, or of a row ``PARTITION:@END.NUMBER``; raises ``UnknownName`` on anything else."""
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        raise UnknownName("place such as 0:1234 (PARTITION:OFFSET), or of a row 0:@5000.0", text)
+    if found["offset"] is not None:
+        return int(found["partition"]), int(found["offset"]), -1
+    return int(found["partition"]), int(found["end"]), int(found["number"])
+
+
+def letter_place(letter: Diverted) -> LetterPlace:
+    """The place that names a letter."""
+    if letter.window is None:
+        return letter.partition, letter.offset, -1
+    return letter.partition, letter.window[1], letter.number
+
+
+def place_text(place: LetterPlace) -> str:
+    """As ``place_of`` reads it."""
+    partition, at, number = place
+    return f"{partition}:{at}" if number < 0 else f"{partition}:@{at}.{number}"
 
 
 def found(log: Log, job: Job, places: list[LetterPlace]) -> list[Diverted]:
     """The letters of these places, in their order; raises ``UnknownName`` for one that has none."""
-    known = {(letter.partition, letter.offset): letter for letter in dead_letters(log, job)}
-    for partition, offset in places:
-        if (partition, offset) not in known:
-            raise UnknownName("dead letter", f"{partition}:{offset}", (f"{p}:{o}" for p, o in known))
+    known = {letter_place(letter): letter for letter in dead_letters(log, job)}
+    for place in places:
+        if place not in known:
+            raise UnknownName("dead letter", place_text(place), map(place_text, known))
     return [known[place] for place in places]
 
 
 def whole_payload(log: Log, job: Job, letter: Diverted) -> bytes:
     """The raw bytes of a letter: a long payload is read from the input. Raises ``RunFailed`` if it is gone there."""
-    return letter.payload if letter.size is None else _in_input(log, job, letter)[1]
+    return letter.payload if letter.size is None or letter.window is not None else _in_input(log, job, letter)[1]
 
 
 def whole_record(log: Log, job: Job, letter: Diverted) -> Record:
@@ -106,10 +123,19 @@ def replay(log: Log, job: Job, letters: list[Diverted]) -> dict[int, int]:
 
     With keys and null values; of headers, those that the job's events hold.
 
+    Raises ``RunFailed``, before anything is appended, for a row behind a window: it is no record.
+
     They are new records there, at new offsets: whatever makes them dead again makes new letters.
     """
     counts: dict[int, int] = {}
     topic = job.source.topic
+    for letter in letters:
+        if letter.window is not None:
+            raise RunFailed(
+                f"{place_text(letter_place(letter))} is a row of window {letter.window}, no record of {topic}, so "
+                f"nothing was appended: its window is answered, and records for it would be late. Mend the flow, and "
+                f"run it again from the beginning (holon run --reset)"
+            )
     for partition in sorted({letter.partition for letter in letters}):
         rows = [whole_record(log, job, letter) for letter in letters if letter.partition == partition]
         if partition >= log.partitions(topic):

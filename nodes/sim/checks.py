@@ -21,7 +21,7 @@ from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.runner import Runner
 from nodes.results.reader import OutputReader
 from nodes.sim.case import Case
-from nodes.sim.expected import Expected, Record, canonical, expect, results_of
+from nodes.sim.expected import Expected, Record, canonical, dead_rows_of, expect, results_of
 from nodes.sim.faults.upstream_duplicates import first_copies
 from nodes.sim.node_process import InvariantBroken
 from nodes.streams.control_history import control_topic
@@ -96,6 +96,7 @@ def check_results(world: Checked) -> Expected:
     results = [name for name in world.run.job.outputs if name not in (LATE, DEAD, UNSTABLE)]
     got = Counter(canonical(json.loads(value)) for name in results for value in outputs(world, name))
     late, dead = diverted(world, LATE), diverted(world, DEAD)
+    demand_equal("dead rows", dead_rows(world), wanted.dead_rows)
     if case.fails and world.failed:
         _demand_subset("results of a failed job", got, wanted.results)
         return wanted
@@ -165,7 +166,12 @@ def outputs(world: Checked, output: str) -> list[bytes]:
 def diverted(world: Checked, output: str) -> list[tuple[int, int]]:
     """(partition, offset) of what is in the late or dead output."""
     records = [json.loads(value) for value in outputs(world, output)]
-    return [(record["partition"], record["offset"]) for record in records]
+    return [(record["partition"], record["offset"]) for record in records if "window" not in record]
+
+
+def dead_rows(world: Checked) -> Counter[str]:
+    """Window end and key of dead letters about rows."""
+    return dead_rows_of([json.loads(value) for value in outputs(world, DEAD)])
 
 
 def _control(values: Iterable[bytes]) -> Iterator[m.ControlMessage]:

@@ -44,12 +44,19 @@ class Expected:
     letters: list[tuple[int, int]] = field(default_factory=list)
     late_inserts: int = 0
     late_rows: int = 0
+    dead_rows: Counter[str] = field(default_factory=Counter)
     filtered: int = 0
 
 
 def canonical(value: Any) -> str:
     """Equal values, equal text."""
     return json.dumps(value, sort_keys=True)
+
+
+def dead_rows_of(letters: Sequence[Any]) -> Counter[str]:
+    """Window end and key of those dead letters that are about rows."""
+    rows = [letter for letter in letters if "window" in letter]
+    return Counter(canonical({"end": row["window"][1], "key": row.get("row_key")}) for row in rows)
 
 
 def expect(
@@ -78,6 +85,9 @@ def expect(
         found.late_inserts = found.late_rows = len(found.letters)
     if options.case == "flow-verbs":
         found.filtered = flows.filtered_by_verbs(_parted(options, found.accepted))
+    if options.case == "flow-dead-rows":
+        _, dead = flows.by_dead_rows(options.window_ms, _parted(options, found.accepted))
+        found.dead_rows = Counter(map(canonical, dead))
     found.results = results_of(options, found.accepted)
     if options.case == "flow-late-rows":
         _part_late_rows(options, found)
@@ -95,6 +105,8 @@ def _closed_through(options: Options, accepted: list[Record]) -> int | None:
         accepted = [record for record in accepted if flows.gets_into_a_window(record.event)]
     if options.case == "flow-late-rows":
         return flows.closed_through(options.window_ms, _timed(accepted))
+    if options.case == "flow-dead-rows":
+        return flows.closed_by_dead_rows(options.window_ms, _parted(options, accepted))
     if not CASES[options.case].windowed or not accepted:
         return None
     latest = max(_end(record.event["ts"], options.window_ms) for record in accepted)
@@ -146,9 +158,11 @@ def _admit(
 
 def _letters(options: Options, event: dict[str, Any]) -> int:
     """How many letters a record has whose window is closed; 0: it fails before, or goes elsewhere."""
+    if options.case in ("flow-dead-rows", "flow-verbs") and event.get("mark"):
+        return 0
     if options.case != "flow-verbs":
         return 2 if options.case == "flow-stages" else 1  # it has two steps with windows of records
-    return 0 if event.get("mark") else flows.late_letters(event)
+    return flows.late_letters(event)
 
 
 def _part_late_rows(options: Options, found: Expected) -> None:
@@ -334,6 +348,10 @@ def _stages(options: Options, accepted: list[Record]) -> list[Any]:
     return flows.by_stages(options.window_ms, _parted(options, accepted))
 
 
+def _dead_rows(options: Options, accepted: list[Record]) -> list[Any]:
+    return flows.by_dead_rows(options.window_ms, _parted(options, accepted))[0]
+
+
 def _late_rows(options: Options, accepted: list[Record]) -> list[Any]:
     return flows.by_late_rows(options.window_ms, _timed(accepted))
 
@@ -353,6 +371,7 @@ _RESULTS = {
     "dedupe": _dedupe,
     "fail": _marked,
     "flow": _flow,
+    "flow-dead-rows": _dead_rows,
     "flow-idle": _flow,
     "flow-idle-backlog": _flow,
     "flow-late": _flow,

@@ -28,7 +28,7 @@ from holon import (
     on_window,
 )
 from nodes.sim.case import FIRST_SEED, SECOND_SEED, TOPIC, Case
-from nodes.sim.flows.jobs import Given, by_flow, by_late_rows, by_stages, by_verbs
+from nodes.sim.flows.jobs import Given, by_dead_rows, by_flow, by_late_rows, by_stages, by_verbs
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
 from wcrdt.lattices.max_by import MaxBy
@@ -363,6 +363,9 @@ CASES: dict[str, Case] = {
     "dedupe": Case(_dedupe, windowed=False),
     "fail": Case(_marked, fails=True),
     "flow": Case(lambda options: by_flow(options, FOR_FLOWS), since=FIRST_SEED),
+    "flow-dead-rows": Case(
+        lambda options: by_dead_rows(options, FOR_FLOWS), buries=True, further_windows=(3,), since=SECOND_SEED
+    ),
     "flow-idle": Case(_idle_flow, idle=True, since=SECOND_SEED),
     "flow-idle-backlog": Case(_idle_flow, idle=True, backlog=True, since=SECOND_SEED),
     "flow-late": Case(

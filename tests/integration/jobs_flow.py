@@ -50,6 +50,20 @@ counts.sink(OUTPUT)
 counts.late.map(lambda event: Doubled(event.id, event.amount * 2)).sink(LATE_ROWS)
 all_events.window(Tumbling("100s")).agg(lambda g: Counted(g.window.end_ms, g.count())).sink(TOPS)
 
+dead_flow = Flow("dead-rows", on_error="dead-letter")
+by_key = dead_flow.source(INPUT, Json(Event), time=lambda event: event.ts).key_by(lambda event: event.id % 7)
+sums = by_key.window(Tumbling("1s")).agg(lambda g: Total(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount)))
+sums.map(lambda total: Doubled(total.key, total.amount // (total.key - 3))).sink(OUTPUT)
+
+
+def expected_dead(events: Mapping[int, Sequence[Event]]) -> tuple[Counter[str], Counter[int]]:
+    """The lines of the output, and the window ends of dead rows, of which each has the key 3."""
+    totals: Counter[tuple[int, int]] = Counter()
+    for event in (one for partition in events.values() for one in partition):
+        totals[event.ts // 1000 * 1000 + 1000, event.id % 7] += event.amount
+    lines = _lines([Doubled(key, total // (key - 3)) for (_, key), total in totals.items() if key != 3])
+    return lines, Counter(end_ms for end_ms, key in totals if key == 3)
+
 
 def expected_late(events: Mapping[int, Sequence[Event]]) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """The lines of the three outputs, in that order."""

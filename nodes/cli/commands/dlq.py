@@ -23,7 +23,7 @@ def list_letters(given: GivenOptions, job: JobArgument, as_json: JsonOption = Fa
     """List what the job has set aside: where it was in the input, its size, and why."""
     settings = given.settings()
     declared = job_named(job, settings)
-    from nodes.results.dead_letters import dead_letters
+    from nodes.results.dead_letters import dead_letters, letter_place, place_text
     from nodes.runtime.log_opening import open_settings_log
 
     with open_settings_log(settings) as log:
@@ -31,7 +31,7 @@ def list_letters(given: GivenOptions, job: JobArgument, as_json: JsonOption = Fa
     if as_json:
         emit_json({"job": declared.name, "letters": [_row(letter) for letter in letters]})
     elif letters:
-        cells = [[f"{x.partition}:{x.offset}", x.whole_bytes, x.reason.splitlines()[0][:100]] for x in letters]
+        cells = [[place_text(letter_place(x)), x.whole_bytes, _short(x)] for x in letters]
         typer.echo(table(["PLACE", "BYTES", "REASON"], cells))
     else:
         note(f"job {declared.name!r} has no dead letters")
@@ -81,12 +81,16 @@ def replay_letters(
 
     with open_settings_log(settings) as log:
         wanted = [place_of(text) for text in places or ()]
-        letters = list(dead_letters(log, declared)) if all_of_them else found(log, declared, wanted)
+        known = list(dead_letters(log, declared)) if all_of_them else found(log, declared, wanted)
+        letters = [letter for letter in known if not (all_of_them and letter.window is not None)]
+        rows = len(known) - len(letters)
         counts = replay(log, declared, letters)
     if as_json:
-        emit_json({"job": declared.name, "topic": declared.source.topic, "appended": counts})
+        emit_json({"job": declared.name, "topic": declared.source.topic, "appended": counts, "rows_left": rows})
     else:
         note(f"{sum(counts.values())} records appended to {declared.source.topic}")
+        if rows:
+            note(f"{rows} letters are about rows of answered windows, which are no records: run the job again for them")
 
 
 def _row(letter: Diverted) -> dict[str, Any]:
@@ -99,7 +103,16 @@ def _row(letter: Diverted) -> dict[str, Any]:
         "key": None if letter.key is None else _text(letter.key),
         "headers": {name: _text(value) for name, value in letter.headers.items()},
         "tombstone": letter.null,
+        "window": letter.window,
+        "step": letter.step,
+        "row_key": letter.row_key,
+        "number": letter.number if letter.window is not None else None,
     }
+
+
+def _short(letter: Diverted) -> str:
+    reason = letter.reason.splitlines()[0]
+    return (f"{letter.step}, key {letter.row_key!r}: {reason}" if letter.step else reason)[:100]
 
 
 def _text(value: bytes) -> str:

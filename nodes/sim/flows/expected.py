@@ -124,6 +124,34 @@ def _is_open(end: int, watermark: int | None) -> bool:
     return watermark is None or end > watermark
 
 
+def by_dead_rows(window_ms: int, windows: Windows) -> tuple[list[Any], list[Any]]:
+    """As the flow of that name; and the windows and keys of its dead rows."""
+    results: list[Any] = []
+    dead: list[Any] = []
+    threes: Counter[int] = Counter()
+    for end, events in windows.items():
+        counts = Counter(event["key"] for _, event in events)
+        sound = [key for key, count in counts.items() if count != 2]
+        results += [{"end": end, "key": key, "share": 12 // (counts[key] - 2)} for key in sorted(sound)[-3:]]
+        dead += [{"end": end, "key": key} for key in counts if key not in sound]
+        threes[_end(end - 1, 3 * window_ms)] += len(sound)
+    for end, count in threes.items():
+        if count == 3:
+            dead.append({"end": end, "key": None})
+        elif count:
+            results.append({"end": end, "span": 3, "sum": 60 // (count - 3)})
+    return results, dead
+
+
+def closed_by_dead_rows(window_ms: int, windows: Windows) -> int | None:
+    """Of that flow: the end of the last window; None: there is none."""
+    ends = list(windows)
+    for end, events in windows.items():
+        counts = Counter(event["key"] for _, event in events)
+        ends += [_end(end - 1, 3 * window_ms)] * any(count != 2 for count in counts.values())
+    return max(ends, default=None)
+
+
 def by_stages(window_ms: int, windows: Windows) -> list[Any]:
     """As the flow of that name."""
     results: list[Any] = []

@@ -59,6 +59,14 @@ class Span(msgspec.Struct):
     sum: int
 
 
+class Shared(msgspec.Struct):
+    """A number by the count of one key."""
+
+    end: int
+    key: int
+    share: int
+
+
 class Counted(msgspec.Struct):
     """One key of one window."""
 
@@ -166,6 +174,22 @@ def by_late_rows(options: Options, given: Given) -> Job:
     odd = events.filter(lambda e: e.key % 2 == 1).window(Tumbling(3 * options.window_ms))
     odd.agg(lambda g: Odd(g.window.end_ms, g.count())).sink("odd")
     events.filter(lambda e: e.amount == 0).map(lambda e: Gift(e.id)).sink("gifts")
+    return flow.job
+
+
+def by_dead_rows(options: Options, given: Given) -> Job:
+    """Fails at marked records, at keys with two records in a window, and at windows with three of the others."""
+    flow = Flow("flow-dead-rows", on_error="dead-letter")
+    sound = _source(flow, options, given).filter(lambda e: 1 // (1 - e.mark) > 0)
+    shares = (
+        sound.key_by(lambda e: e.key)
+        .window(Tumbling(options.window_ms))
+        .agg(lambda g: (g.window.end_ms, g.key, g.count()))
+        .map(lambda row: Shared(row[0], row[1], 12 // (row[2] - 2)))
+    )
+    shares.top(3, by=lambda row: row.key).sink(given.output, key=lambda row: row.key)
+    threes = shares.window(Tumbling(3 * options.window_ms))
+    threes.agg(lambda g: Span(g.window.end_ms, 3, 60 // (g.count() - 3))).sink("threes")
     return flow.job
 
 

@@ -11,7 +11,8 @@ from holon.formats.formats import headers_requested_by
 from holon.job import DEAD, LATE, UNSTABLE, Job
 from holon.testing import JobTestDriver
 from nodes.errors import RunFailed
-from nodes.sim.checks import Checked, check_counts, check_log, demand_equal, diverted, input_of, outputs
+from nodes.sim.checks import Checked, check_counts, check_log, dead_rows, demand_equal, diverted, input_of, outputs
+from nodes.sim.expected import dead_rows_of
 from nodes.sim.node_process import InvariantBroken
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
@@ -103,8 +104,10 @@ def _compare(world: Checked, wanted: JobTestDriver) -> None:
         right = Counter(_text(value) for _, _, value in wanted.raw_outputs(name))
         demand_equal(f"results on {job.outputs[name].topic!r}, and of one plain pass", got, right)
     for name in (LATE, DEAD):
-        letters = [(letter["partition"], letter["offset"]) for letter in wanted.outputs(name)]
+        given = [letter for letter in wanted.outputs(name) if "window" not in letter]
+        letters = [(letter["partition"], letter["offset"]) for letter in given]
         demand_equal(f"{name} records", Counter(diverted(world, name)), Counter(letters))
+    demand_equal("dead rows", dead_rows(world), dead_rows_of(wanted.outputs(DEAD)))
     rows = sum(counts.late_by_state.values())
     check_counts(world, counts.accepted, counts.late, counts.dead, counts.late_inserts, counts.filtered, rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,12 +10,15 @@ import msgspec
 import pytest
 
 from holon.tracks.admission import AdmissionCounts
+from nodes.fleet.account import count_dead_rows
+from nodes.results.dead_letters import dead_letters
 from tests.integration.fleet_support import Command, Stage
-from tests.integration.jobs_flow import LATE_ROWS, TOPS, expected, expected_late
+from tests.integration.jobs_flow import LATE_ROWS, TOPS, expected, expected_dead, expected_late
 from tests.integration.jobs_mixed import OUTPUT, Event
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 
+DEAD_FLOW = "tests.integration.jobs_flow:dead_flow"
 LATE_FLOW = "tests.integration.jobs_flow:late_flow"
 FLOW = "tests.integration.jobs_flow:flow"
 STAGES: dict[str, Callable[[Path], Stage]] = {
@@ -57,6 +61,41 @@ def test_late_rows_of_a_step_are_exact_though_a_node_is_killed(stage: Stage) -> 
     assert len(late) > 200
     assert (stage.results(OUTPUT), stage.results(LATE_ROWS), stage.results(TOPS)) == (seconds, late, hundreds)
     assert counts == AdmissionCounts(stage.fed, late_inserts=len(late), late_by_state={"agg2": len(late)})
+
+
+def test_rows_behind_windows_at_which_a_function_fails_are_letters_that_dlq_shows(stage: Stage) -> None:
+    stage.feed(2_000)
+    run = stage.open(DEAD_FLOW)
+    with stage.fleet(2, DEAD_FLOW, crashpoints={0: "before-checkpoint:2"}) as fleet:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: fleet.members[0].process.poll() is not None, "node 0 dies", fleet)
+        counts = stage.finish(run, fleet).counts()
+    lines, ends = expected_dead(stage.events)
+    assert (stage.results(OUTPUT), counts) == (lines, AdmissionCounts(stage.fed))
+    letters = list(dead_letters(stage.log, run.job))
+    assert Counter(letter.window[1] for letter in letters if letter.window) == ends
+    assert {(letter.row_key, letter.step.split(",")[0]) for letter in letters} == {(3, "step 3 (map")}
+    assert count_dead_rows(stage.log, run.job) == len(letters) == sum(ends.values())
+
+
+def test_dlq_lists_rows_and_says_why_it_replays_none(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.feed(500)
+    places = "--log-dir", str(stage.path)
+    stage.log.close()
+    with Command("run", DEAD_FLOW, "--nodes", "1", "--bounded", *places, "--json") as command:
+        account = command.json()
+    with Command("dlq", "list", DEAD_FLOW, *places, "--json") as command:
+        letters = command.json()["letters"]
+    assert account["dead_rows"] == len(letters) > 0 == account["dead"]
+    first = letters[0]
+    place = f"{first['partition']}:@{first['window'][1]}.{first['number']}"
+    with Command("dlq", "show", DEAD_FLOW, place, *places, "--json") as command:
+        assert command.json()["row_key"] == 3
+    with Command("dlq", "replay", DEAD_FLOW, place, *places, "--json") as command:
+        assert "no record of in" in command.json(exit_code=1)["error"]["message"]
+    with Command("dlq", "replay", DEAD_FLOW, "--all", *places, "--json") as command:
+        assert command.json() == {"job": "dead-rows", "topic": "in", "appended": {}, "rows_left": len(letters)}
 
 
 def test_explain_shows_the_steps_of_a_flow_and_refuses_a_job() -> None:

@@ -12,10 +12,10 @@ from holon import Context, Job, Json, ProcessingFunction, Source
 from holon.arrow import ArrowColumns
 from holon.columnar.atoms import write_atom
 from holon.tracks.admission import WHOLE_LETTER_BYTES, Diverted
-from nodes.errors import RunFailed
+from nodes.errors import RunFailed, UnknownName
 from nodes.log import MemoryLog
 from nodes.log.contract import Record
-from nodes.results.dead_letters import replay, whole_payload, whole_record
+from nodes.results.dead_letters import letter_place, place_of, place_text, replay, whole_payload, whole_record
 
 
 class Event(msgspec.Struct):
@@ -85,3 +85,32 @@ def test_one_event_of_a_large_record_batch_goes_back_alone_and_whole(log: Memory
     for offset, place in ((0, 1), (1, 1), (1, 0)):
         with pytest.raises(RunFailed, match=rf"in\[0\] offset {offset}: the input "):
             whole_record(log, job, msgspec.structs.replace(letter, offset=offset, place=place))
+
+
+def of_a_row(log: MemoryLog, end: int, number: int) -> Diverted:
+    window = (end - 10, end)
+    return Diverted("in", 0, -1, end - 1, "raised", b"{}", window=window, number=number, step="step 3", row_key=7)
+
+
+@pytest.mark.parametrize("text", ["0:12", "3:@5000.0", "0:@-10.2"])
+def test_a_place_names_a_record_or_a_row_behind_a_window(text: str) -> None:
+    assert place_text(place_of(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "0", "0:", "x:1", "0:@5", "0:@5.", "0:5.1", "0:-1"])
+def test_other_places_are_refused(text: str) -> None:
+    with pytest.raises(UnknownName, match="PARTITION:OFFSET"):
+        place_of(text)
+
+
+def test_a_row_behind_a_window_is_found_by_its_place_and_not_replayed(log: MemoryLog) -> None:
+    job = job_reading(Json(Event), lambda event: event.at)
+    log.create_topic("dead.dead", 1)
+    letters = [of_a_row(log, 20, 0), of_a_row(log, 20, 1), letter_of(0, b"bad")]
+    log.append("dead.dead", 0, [msgspec.json.encode(letter) for letter in letters])
+    assert [letter_place(letter) for letter in letters] == [(0, 20, 0), (0, 20, 1), (0, 0, -1)]
+    before = log.end_offset("in", 0)
+    with pytest.raises(RunFailed, match=r"0:@20.1 is a row of window \(10, 20\), no record of in, so nothing was"):
+        replay(log, job, [letters[2], letters[1]])
+    assert log.end_offset("in", 0) == before
+    assert whole_payload(log, job, letters[1]) == b"{}"
