@@ -181,8 +181,7 @@ class _OfWindows(_Target):
     def emit(self, step: Sink, rows: Rows) -> None:
         each_without_failing(step, rows, self, partial(self._emit, step))
 
-    def _emit(self, step: Sink, row: Rows) -> None:
-        (value,) = row.objects()
+    def _emit(self, step: Sink, value: Any) -> None:
         key = None if step.key is None else _key_bytes(step.key(value))
         self._ctx.emit(value, output=self._outputs[step.number], key=key)
 

@@ -35,24 +35,29 @@ def without_failing(step: Any, rows: Rows, target: TakesFailing, work: Callable[
     sound = []
     for place in range(len(rows)):
         row = rows.take(np.array([place]))
-        try:
-            work(row)
-        except USER_ERRORS as error:
-            if isinstance(error, HolonError):
-                raise
-            target.fail(step, row, error)
-        else:
+        error = _failure(work, row)
+        if error is None:
             sound.append(place)
+        else:
+            target.fail(step, row, error)
     return work(rows.take(np.array(sound))) if sound else None
 
 
-def each_without_failing(step: Any, rows: Rows, target: TakesFailing, work: Callable[[Rows], object]) -> None:
-    """Call ``work`` for each row by itself; where it fails it has no effect."""
-    for place in range(len(rows)):
-        row = rows.take(np.array([place]))
-        try:
-            work(row)
-        except USER_ERRORS as error:
-            if not target.takes_failing or isinstance(error, HolonError):
-                raise
-            target.fail(step, row, error)
+def each_without_failing(step: Any, rows: Rows, target: TakesFailing, work: Callable[[Any], object]) -> None:
+    """Call ``work`` with the object of each row; where it fails it has no effect."""
+    for place, value in enumerate(rows.objects()):
+        if not target.takes_failing:
+            work(value)
+        elif (error := _failure(work, value)) is not None:
+            target.fail(step, rows.take(np.array([place])), error)
+
+
+def _failure(work: Callable[[Any], object], given: Any) -> BaseException | None:
+    """The exception of ``work``; no handler of it is active any more, so later ones do not chain to it."""
+    try:
+        work(given)
+    except USER_ERRORS as error:
+        if isinstance(error, HolonError):
+            raise
+        return error
+    return None
