@@ -211,6 +211,7 @@ def test_following_hands_out_what_is_there_and_what_arrives(log: Log):
     assert reader.repeats_dropped == 1
 
 
+@pytest.mark.timeout(60, func_only=True)  # a planted bug lets it wait for ever
 def test_following_goes_over_to_the_next_incarnation(log: Log):
     reader = OutputReader(log, TOPIC)
     put(log, (5, 0, "old"))
