@@ -38,7 +38,7 @@ STATE = (
     Mutant(
         "an item that breaks its type's bounds leaves its record as it is",
         "holon/columnar/structs/reader.py",
-        "self.good[self._tables.parents[number]][owners[~self.good[number]]] = False",
+        "self.good[parent][self._rows_of(items, number)] = False",
         "pass",
         tests=JSON_LISTS,
     ),
@@ -48,6 +48,27 @@ STATE = (
         "        put_number(cell, 0, number_at(table, 2))\n",
         "        put_number(cell, 0, max(number_at(table, 2) - 1, 0))\n",
         tests=JSON_LISTS,
+    ),
+    Mutant(
+        "of lists one behind the other only the last one's items are good",
+        "holon/columnar/structs/reader.py",
+        "        changes[ends] -= 1\n",
+        "        changes[ends] = -1\n",
+        tests=JSON_LISTS,
+    ),
+    Mutant(
+        "cells that a record leaves alone hold what was in memory",
+        "holon/columnar/structs/reader.py",
+        "            cells[columns] = 0\n",
+        "            cells[columns] = 1\n",
+        tests=JSON_COLUMNS,
+    ),
+    Mutant(
+        "the first of eight digits is not read",
+        "holon/columnar/structs/values_kernel.py",
+        "        digits = digits * np.uint64(100_000_000) + _number_of(eight)\n",
+        "        digits = digits * np.uint64(100_000_000) + _number_of(eight) % np.uint64(10_000_000)\n",
+        tests=JSON_COLUMNS,
     ),
     Mutant(
         "a comma may end a list",

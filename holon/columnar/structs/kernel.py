@@ -4,7 +4,7 @@ The two rules of ``holon.columnar.kernel`` hold: the loop returns "this is a rec
 never that a record is bad; and nothing is read outside of a record but the padding behind its buffer. It takes a subset
 of the records that msgspec takes.
 """
-# Numba compiles this file; its arrays and scalars are plain numpy to a type checker.
+# Numba compiles this file; its scalars are plain numpy to a type checker.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from holon.columnar.structs.kinds import (
     TEXT,
     TIME,
     UNION,
+    VALUES,
 )
-from holon.columnar.structs.names_kernel import named_field, tagged_struct
+from holon.columnar.structs.names_kernel import expect, named_field, tagged_struct
 from holon.columnar.structs.texts_kernel import text_end, unescaped_text
 from holon.columnar.structs.values_kernel import (
     FALSE_WORD,
@@ -58,8 +59,8 @@ _FIELD_BYTES, _STRUCT_BYTES, _TABLE_BYTES, _FRAME_BYTES = 8 * FIELD, 8 * STRUCT,
 _MAX_EXPONENT = 18
 _NONE = -1
 _DONE = -2
-_ARRAY = 1
-"""A value opens this if it is an array, else the address of a Struct, or 0: nothing."""
+_ARRAY, _VALUES = 1, 2
+"""A value opens these if it is an array, of containers or of other values, else the address of a Struct, or 0."""
 
 
 @compiled
@@ -77,7 +78,7 @@ def read_structs(buffer, starts, ends, count, literals, fields, structs, tables,
     others items of a list. ``cells[column, row]``
     gets integers, floats (their bits), bools, starts and ends of texts, containers and spans, and marks. A text with
     escapes is written to ``side``, which is going to lie at ``behind`` of the buffer. ``powers``: as ``float_bits``
-    takes them. ``scratch``: zeros; one number for how far ``side`` is used, nine for each open container, and one for
+    takes them. ``scratch``: zeros; one number for how far ``side`` is used, eight for each open container, and one for
     each field.
     """
     misfits = np.int64(0)
@@ -93,164 +94,203 @@ def read_structs(buffer, starts, ends, count, literals, fields, structs, tables,
 
 @inlined
 def _record(buffer, at, end, literals, fields, structs, tables, side, behind, powers, scratch, row):
-    """Read one record. A frame has nine numbers of an open container, the first one of what is around the record.
+    """Read one record. A frame has eight numbers of an open container, the first one of what is around the record.
 
-    These are its Struct (0: it is an array), required fields so far (of an array: the table), the last field, cells,
-    height and row of what is in it, where its end goes, and of an array the row that it is in, and where its last item
-    goes.
+    These are its Struct (0: it is an array), required fields so far (of an array: the table), the last field, and where
+    its end goes. An array has also cells, height and row of what it is in, and where the place behind its last item
+    goes. ``struct``, ``cells``, ``height`` and ``row`` are those of the innermost container.
     """
-    frame = scratch + 8
-    put_number(frame, 3, number_at(tables, 0))
-    put_number(frame, 4, number_at(tables, 1))
-    put_number(frame, 5, row)
+    frame, cells, height = scratch + 8, number_at(tables, 0), number_at(tables, 1)
     at = after_blanks(buffer, at, end)
     if at >= end:
         return MISFIT
-    at, inside = _container(buffer, at, end, literals, fields, structs, fields, frame)
+    at, struct = _container(buffer, at, end, literals, fields, structs, fields, cells, height, row)
     if at >= 0:
-        at, frame = _open(buffer, at, end, tables, fields, inside, frame)
+        at, frame, cells, height = _open(buffer, at, end, tables, fields, struct, frame, cells, height, row)
     while at >= 0:  # at a name, at an item, or at the end of a container that is empty
-        if byte_at(buffer + at) != (125 if number_at(frame, 0) else 93):
-            at, inside, field = _member(
-                buffer, at, end, literals, fields, structs, side, behind, powers, scratch, frame
+        inside, field = np.int64(0), fields
+        if struct:
+            if byte_at(buffer + at) != 125:
+                at, inside, field = _member(
+                    buffer, at, end, literals, fields, structs, struct, side, behind, powers, scratch, frame,
+                    cells, height, row,
+                )  # fmt: skip
+        elif byte_at(buffer + at) != 93:
+            at, inside, field, row = _item(buffer, at, end, literals, fields, structs, frame, cells, height)
+        if inside == _VALUES:
+            at = _values(
+                buffer, at, end, literals, fields, tables, field, side, behind, powers, scratch, cells, height, row
             )
-            if inside:
-                at, frame = _open(buffer, at, end, tables, field, inside, frame)
-                continue
-        at, frame = _after(buffer, at, end, scratch + 8, frame)
+            inside = np.int64(0)
+        if inside:
+            at, frame, cells, height = _open(buffer, at, end, tables, field, inside, frame, cells, height, row)
+            struct = np.int64(0) if inside == _ARRAY else inside
+        else:
+            at, frame, struct, cells, height, row = _after(
+                buffer, at, end, scratch + 8, frame, struct, cells, height, row
+            )
     return FITS if at == _DONE else MISFIT
 
 
 @inlined
-def _open(buffer, at, end, tables, field, inside, frame):
-    """Begin a container at its bracket; returns the place behind it (-1: the end of the record), and its frame."""
-    cells, height, row = number_at(frame, 3), number_at(frame, 4), number_at(frame, 5)
+def _open(buffer, at, end, tables, field, inside, frame, cells, height, row):
+    """Begin a container at its bracket; returns the place behind it (-1: the end of the record), and its frame.
+
+    Then cells and height of what is in it.
+    """
     cell = cells + 8 * (number_at(field, 3) * height + row)
     frame += _FRAME_BYTES
     stop = cell + 8 * height
     if inside == _ARRAY:
         table = tables + number_at(field, 9) * _TABLE_BYTES
         put_number(cell, 0, number_at(table, 2))
+        put_number(frame, 0, 0)
         put_number(frame, 1, table)
         put_number(frame, 2, number_at(field, 5))
-        put_number(frame, 7, row)
-        put_number(frame, 8, stop)
+        put_number(frame, 4, cells)
+        put_number(frame, 5, height)
+        put_number(frame, 6, row)
+        put_number(frame, 7, stop)
         cell, stop = cell + 16 * height, stop + 16 * height
-        inside, cells, height = np.int64(0), number_at(table, 0), number_at(table, 1)
+        cells, height = number_at(table, 0), number_at(table, 1)
     else:
+        put_number(frame, 0, inside)
         put_number(frame, 1, 0)
         put_number(frame, 2, _NONE)
     if number_at(field, 10):
         put_number(cell, 0, at)
-        put_number(frame, 6, stop)
+        put_number(frame, 3, stop)
     else:
-        put_number(frame, 6, frame + 48)  # nobody reads it
-    put_number(frame, 0, inside)
-    put_number(frame, 3, cells)
-    put_number(frame, 4, height)
-    put_number(frame, 5, row)
+        put_number(frame, 3, frame + 24)  # nobody reads it
     at = after_blanks(buffer, at + 1, end)
-    return (at if at < end else np.int64(-1)), frame
+    return (at if at < end else np.int64(-1)), frame, cells, height
 
 
 @inlined
-def _after(buffer, at, end, outside, frame):
-    """Behind a value: the place of the next name or item (-1: for msgspec; ``_DONE``: that was all), and its frame."""
+def _after(buffer, at, end, outside, frame, struct, cells, height, row):
+    """Behind a value: the place of the next name or item (-1: for msgspec; ``_DONE``: that was all), and its frame.
+
+    Then its Struct, cells, height and row.
+    """
     while at >= 0:
         at = after_blanks(buffer, at, end)
         if at >= end:
             break
-        byte, struct = byte_at(buffer + at), number_at(frame, 0)
+        byte = byte_at(buffer + at)
         at += 1
         if byte == 44:
             at = after_blanks(buffer, at, end)
             goes_on = at < end and (byte_at(buffer + at) == 34 if struct else byte_at(buffer + at) != 93)
-            return (at if goes_on else np.int64(-1)), frame
+            return (at if goes_on else np.int64(-1)), frame, struct, cells, height, row
         if struct:
             if byte != 125 or number_at(frame, 1) != number_at(struct, 2):
                 break
         elif byte == 93:
-            put_number(number_at(frame, 8), 0, number_at(number_at(frame, 1), 2))
+            put_number(number_at(frame, 7), 0, number_at(number_at(frame, 1), 2))
+            cells, height, row = number_at(frame, 4), number_at(frame, 5), number_at(frame, 6)
         else:
             break
-        put_number(number_at(frame, 6), 0, at)
+        put_number(number_at(frame, 3), 0, at)
         frame -= _FRAME_BYTES
         if frame == outside:
-            return np.int64(_DONE if after_blanks(buffer, at, end) == end else -1), frame
-    return np.int64(-1), frame
+            done = after_blanks(buffer, at, end) == end
+            return np.int64(_DONE if done else -1), frame, struct, cells, height, row
+        struct = number_at(frame, 0)
+    return np.int64(-1), frame, struct, cells, height, row
 
 
 @inlined
-def _member(buffer, at, end, literals, fields, structs, side, behind, powers, scratch, frame):
-    """Read a name and its value, or an item, or all items that are no containers.
-
-    Returns where that ends (-1: it is for msgspec) or begins, what it opens, and the field.
-    """
-    struct, chosen, table = number_at(frame, 0), number_at(frame, 2), number_at(frame, 1)
-    if struct:
-        at, chosen = _named(buffer, at, end, literals, fields, struct, side, scratch, frame)
-        if at < 0:
-            return at, np.int64(0), fields
-        if chosen == _NONE:
-            return (np.int64(-1) if number_at(struct, 3) else value_end(buffer, at, end)), np.int64(0), fields
-    field = fields + chosen * _FIELD_BYTES
-    slot = number_at(field, 2)
-    while True:
-        if not struct:
-            used = number_at(table, 2)
-            put_number(table, 2, used + 1)
-            if used >= number_at(frame, 4):
-                return np.int64(-1), np.int64(0), field  # no room: the reader makes more
-            put_number(frame, 5, used)
-            put_number(number_at(frame, 3), used, number_at(frame, 7))
-        if slot in (OBJECT, UNION, LIST):
-            at, inside = _container(buffer, at, end, literals, fields, structs, field, frame)
-            return at, inside, field
-        at = _value(buffer, at, end, literals, field, slot, side, behind, powers, scratch, frame)
-        if struct or at < 0:
-            return at, np.int64(0), field
-        at = after_blanks(buffer, at, end)
-        if at >= end or byte_at(buffer + at) != 44:
-            return at, np.int64(0), field
-        at = after_blanks(buffer, at + 1, end)
-        if at >= end:
-            return np.int64(-1), np.int64(0), field
-
-
-@inlined
-def _named(buffer, at, end, literals, fields, struct, side, scratch, frame):
-    """The place of the value of a name (-1: it is for msgspec), and its field (-1: none)."""
+def _member(
+    buffer, at, end, literals, fields, structs, struct, side, behind, powers, scratch, frame, cells, height, row
+):
+    """Read a name and its value; where that ends (-1: it is for msgspec) or begins, what it opens, and its field."""
     last = number_at(frame, 2)
     expected = number_at(struct, 4) if last == _NONE else number_at(fields + last * _FIELD_BYTES, 7)
     chosen, at = named_field(buffer, at, end, literals, fields, struct, expected, side + number_at(scratch, 0))
     at = after_colon(buffer, at, end)
-    if at < 0 or chosen == _NONE:
-        return at, np.int64(_NONE)
+    if at < 0:
+        return at, np.int64(0), fields
+    if chosen == _NONE:
+        return (np.int64(-1) if number_at(struct, 3) else value_end(buffer, at, end)), np.int64(0), fields
     if chosen != expected:
-        _expect(fields, struct, last, chosen)
-    seen, row = scratch + 8 + _FRAME_BYTES * MAX_OPEN, number_at(frame, 5)
+        expect(fields, struct, last, chosen)
+    seen, field = scratch + 8 + _FRAME_BYTES * MAX_OPEN, fields + chosen * _FIELD_BYTES
     if number_at(seen, chosen) == row + 1:
-        return np.int64(-1), np.int64(_NONE)  # of repeated names the last one counts
+        return np.int64(-1), np.int64(0), field  # of repeated names the last one counts
     put_number(seen, chosen, row + 1)
-    put_number(frame, 1, number_at(frame, 1) + number_at(fields + chosen * _FIELD_BYTES, 6))
+    put_number(frame, 1, number_at(frame, 1) + number_at(field, 6))
     put_number(frame, 2, chosen)
-    return at, chosen
+    slot = number_at(field, 2)
+    if slot in (OBJECT, UNION, LIST, VALUES):
+        at, inside = _container(buffer, at, end, literals, fields, structs, field, cells, height, row)
+        return at, inside, field
+    at = _value(buffer, at, end, literals, field, slot, side, behind, powers, scratch, cells, height, row)
+    return at, np.int64(0), field
 
 
 @inlined
-def _container(buffer, at, end, literals, fields, structs, field, frame):
+def _item(buffer, at, end, literals, fields, structs, frame, cells, height):
+    """Begin an item of an array of containers.
+
+    Returns where it begins, or if it is null, ends (-1: it is for msgspec), what it opens, its field, and its row.
+    """
+    field, table = fields + number_at(frame, 2) * _FIELD_BYTES, number_at(frame, 1)
+    row = number_at(table, 2)
+    put_number(table, 2, row + 1)
+    if row >= height:
+        return np.int64(-1), np.int64(0), field, row  # no room: the reader makes more
+    at, inside = _container(buffer, at, end, literals, fields, structs, field, cells, height, row)
+    return at, inside, field, row
+
+
+@inlined
+def _values(buffer, at, end, literals, fields, tables, field, side, behind, powers, scratch, cells, height, row):
+    """Read an array of values that are no containers, from its bracket; where it ends, -1 if it is for msgspec."""
+    cell = cells + 8 * (number_at(field, 3) * height + row)
+    item, table = fields + number_at(field, 5) * _FIELD_BYTES, tables + number_at(field, 9) * _TABLE_BYTES
+    slot, inner, room, used = number_at(item, 2), number_at(table, 0), number_at(table, 1), number_at(table, 2)
+    put_number(cell, 0, used)
+    at = after_blanks(buffer, at + 1, end)
+    if at < end and byte_at(buffer + at) == 93:
+        put_number(cell, height, used)
+        return at + 1
+    while at < end:
+        if used >= room:
+            put_number(table, 2, used + 1)  # no room: the reader makes more
+            break
+        at = _value(buffer, at, end, literals, item, slot, side, behind, powers, scratch, inner, room, used)
+        used += 1
+        if at < 0:
+            break
+        at = after_blanks(buffer, at, end)
+        if at >= end:
+            break
+        byte = byte_at(buffer + at)
+        at += 1
+        if byte == 93:
+            put_number(table, 2, used)
+            put_number(cell, height, used)
+            return at
+        if byte != 44:
+            break
+        at = after_blanks(buffer, at, end)
+    return np.int64(-1)
+
+
+@inlined
+def _container(buffer, at, end, literals, fields, structs, field, cells, height, row):
     """Where an object or an array begins (-1: it is for msgspec), and what it opens; or where a null ends."""
-    slot, mark, height, row = number_at(field, 2), number_at(field, 4), number_at(frame, 4), number_at(frame, 5)
-    cells = number_at(frame, 3)
+    slot, mark = number_at(field, 2), number_at(field, 4)
     if mark >= 0:
         null = number_at(field, 8) and is_word(buffer, at, end, NULL_WORD, 4)
         put_number(cells, mark * height + row, NULL if null else PRESENT)
         if null:
             return at + 4, np.int64(0)
-    if byte_at(buffer + at) != (91 if slot == LIST else 123):
+    if slot in (LIST, VALUES):
+        opens = byte_at(buffer + at) == 91
+        return (at if opens else np.int64(-1)), np.int64(0 if not opens else _ARRAY if slot == LIST else _VALUES)
+    if byte_at(buffer + at) != 123:
         return np.int64(-1), np.int64(0)
-    if slot == LIST:
-        return at, np.int64(_ARRAY)
     inside = structs + number_at(field, 5) * _STRUCT_BYTES
     if slot == UNION:
         number = tagged_struct(buffer, at, end, literals, fields, inside, number_at(field, 9))
@@ -262,19 +302,9 @@ def _container(buffer, at, end, literals, fields, structs, field, frame):
 
 
 @inlined
-def _expect(fields, struct, last, chosen):
-    """Remember which field came behind another, or first."""
-    if last == _NONE:
-        put_number(struct, 4, chosen)
-    else:
-        put_number(fields + last * _FIELD_BYTES, 7, chosen)
-
-
-@inlined
-def _value(buffer, at, end, literals, field, slot, side, behind, powers, scratch, frame):
+def _value(buffer, at, end, literals, field, slot, side, behind, powers, scratch, cells, height, row):
     """Read the value of a field into its columns; where it ends, -1 if it is for msgspec."""
     column, mark = number_at(field, 3), number_at(field, 4)
-    cells, height, row = number_at(frame, 3), number_at(frame, 4), number_at(frame, 5)
     cell = column * height + row
     if mark >= 0:
         null = number_at(field, 8) and is_word(buffer, at, end, NULL_WORD, 4)

@@ -10,7 +10,7 @@ from holon.columnar.numbering import same
 from holon.columnar.structs.kinds import FIELD, STRUCT
 from holon.columnar.structs.texts_kernel import passed_text, text_end, unescaped_text
 from holon.columnar.structs.values_kernel import after_blanks, after_colon, value_end
-from holon.columnar.vectors import byte_at, number_at
+from holon.columnar.vectors import byte_at, number_at, put_number
 
 _OPTIONS = {"error_model": "numpy", "boundscheck": False}
 compiled = numba.njit(**_OPTIONS)
@@ -36,6 +36,15 @@ def named_field(buffer, at, end, literals, fields, struct, expected, side):
     if behind < 0:
         return np.int64(_NONE), behind
     return _found(side, length, literals, fields, struct), behind + 1
+
+
+@inlined
+def expect(fields, struct, last, chosen):
+    """Remember which field came behind another, or first."""
+    if last == _NONE:
+        put_number(struct, 4, chosen)
+    else:
+        put_number(fields + last * _FIELD_BYTES, 7, chosen)
 
 
 @inlined

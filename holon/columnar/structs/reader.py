@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -42,6 +43,7 @@ from holon.columnar.structs.times import Datetimes
 
 Cells = NDArray[np.int64]
 Good = NDArray[np.bool_]
+Rows = NDArray[np.intp]
 Path = tuple[str, ...]
 Decode = Callable[[bytes], Any]
 
@@ -57,8 +59,8 @@ class StructReader:
 
     def __init__(self, loops: Loops, plan: PlannedField) -> None:
         self._loops = loops
-        self._plan = plan
         self._tables = Tables(plan)
+        self._fields = _Fields(plan, self._tables)
         self._text = np.frombuffer(self._tables.literals + bytes(PAD_BYTES), np.uint8)
         self._items_a_byte = [0.0] * len(self._tables.widths)
         self._decoders = {
@@ -69,25 +71,25 @@ class StructReader:
 
     def read(self, payloads: BinaryColumn) -> tuple[dict[str, Any], Good]:
         """Columns of the fields by their paths, and which rows they hold; values at other rows mean nothing."""
+        size, widths = payloads.size, self._tables.widths
+        most = [0, *(max(_MIN_ROOM, _MOST_CELLS * size // max(width, 1)) for width in widths[1:])]
         while True:
-            widths = self._tables.widths
-            most = [0, *(max(_MIN_ROOM, _MOST_CELLS * payloads.size // width) for width in widths[1:])]
-            wished = [max(_MIN_ROOM, int(payloads.size * each)) for each in self._items_a_byte]
+            wished = [max(_MIN_ROOM, int(size * each)) for each in self._items_a_byte]
             heights = [len(payloads), *map(min, most[1:], wished[1:])]
-            cells = [np.zeros((width, height), np.int64) for width, height in zip(widths, heights, strict=True)]
-            side, fits = np.empty(payloads.size + PAD_BYTES, np.uint8), np.zeros(len(payloads), np.int64)
+            cells = _new_tables(self._tables, heights)
+            side, fits = np.empty(size + PAD_BYTES, np.uint8), np.zeros(len(payloads), np.int64)
             written, used = self._call(payloads, cells, side, fits)
             full = [number for number, count in enumerate(used) if heights[number] < count and number]
             for number in range(1, len(used)):
-                seen = 1.25 * max(used[number], heights[number] * (3 if number in full else 0)) / max(payloads.size, 1)
+                seen = 1.25 * max(used[number], heights[number] * (3 if number in full else 0)) / max(size, 1)
                 self._items_a_byte[number] = max(self._items_a_byte[number], seen)
             if not any(heights[number] < most[number] for number in full):
                 break
         buffer = payloads.buffer
         if written:
             buffer = np.concatenate([buffer, side[:written], np.zeros(PAD_BYTES, np.uint8)])
-        kept = [table[:, :count] for table, count in zip(cells, [len(payloads), *used[1:]], strict=True)]
-        batch = _Batch(self._plan, self._tables, self._decoders, kept, buffer, fits == FITS)
+        kept = [cells[0], *(table[:, :count] for table, count in zip(cells[1:], used[1:], strict=True))]
+        batch = _Batch(self._fields, self._tables, self._decoders, kept, buffer, fits == FITS)
         return batch.columns(), batch.good[0]
 
     def _call(
@@ -111,40 +113,80 @@ class StructReader:
         return int(scratch[0]), rows[:, 2].tolist()
 
 
+class _Fields:
+    """The fields of a plan by their needs of a batch, in the order of the plan."""
+
+    def __init__(self, plan: PlannedField, tables: Tables) -> None:
+        fields = list(fields_of(plan))
+        cells = [(field, tables.cells[field.path]) for field in fields if field.slot != TAG]
+        self.marked = [
+            field for field, (_, _, mark) in cells if mark != NONE or field.slot == MEMBER or field.may_lack_parent
+        ]
+        self.lists = [field for field in fields if field.slot == LIST]
+        self.named = [(field.name, field) for field in fields if field.has_column]
+
+
 class _Batch:
     """Cells of all tables, which the loop has read of some records. ``good``: the rows of each that hold values."""
 
     def __init__(
         self,
-        plan: PlannedField,
+        fields: _Fields,
         tables: Tables,
         decoders: Mapping[Path, Decode],
         cells: list[Cells],
         buffer: NDArray[np.uint8],
         fits: Good,
     ) -> None:
-        self._plan, self._tables, self._decoders, self._cells, self._buffer = plan, tables, decoders, cells, buffer
+        self._fields, self._tables, self._decoders, self._cells, self._buffer = fields, tables, decoders, cells, buffer
         self.good = [fits]
-        for table, parent in zip(cells[1:], tables.parents[1:], strict=True):
-            self.good.append(self.good[parent][table[0]])
-        self._marks: dict[Path, Cells | None] = {(): None}
+        whole = bool(fits.all())
+        for number, table in enumerate(cells):
+            if number:
+                items = table.shape[1]
+                self.good.append(np.ones(items, np.bool_) if whole else self._good_items(number, items))
+            if not whole:
+                table[:, ~self.good[number]] = 0  # no records have written these
+        self._marks: dict[Path, Cells | None] = {}
         self._places: dict[Path, tuple[Cells, Cells, list[Any]]] = {}
 
     def columns(self) -> dict[str, Any]:
         """The columns of all fields; takes from ``good`` what is beyond the bounds of its type."""
+        for field in self._fields.marked:
+            self._marks[field.path] = self._marks_of(field)
+        for field in self._fields.lists:
+            self._places[field.path] = self._places_of(field)
         columns: dict[str, Any] = {}
-        for field in fields_of(self._plan):
-            if field.slot != TAG:
-                self._marks[field.path] = self._marks_of(field)
-            if field.slot == LIST:
-                self._places[field.path] = self._places_of(field)
-        for field in fields_of(self._plan):
-            if field.has_column:
-                columns[field.name] = self._in_lists(field, self._column(field))
+        for name, field in self._fields.named:
+            column = self._column(field)
+            columns[name] = self._in_lists(field, column) if len(self.good) > 1 else column
         for number in range(len(self.good) - 1, 0, -1):
-            owners = self._cells[number][0]
-            self.good[self._tables.parents[number]][owners[~self.good[number]]] = False
+            if not self.good[number].all():
+                parent, items = self._tables.lists[number][0], np.flatnonzero(~self.good[number])
+                self.good[parent][self._rows_of(items, number)] = False
         return columns
+
+    def _lists(self, number: int) -> tuple[Rows, Cells, Cells]:
+        """The rows whose lists have the items of a table, and where these start and end; one behind the other."""
+        parent, column = self._tables.lists[number]
+        starts, ends = self._cells[parent][column : column + 2]
+        rows = np.flatnonzero(self.good[parent] & (starts < ends))
+        return rows, starts[rows], ends[rows]
+
+    def _rows_of(self, items: Rows, number: int) -> Rows:
+        """The good rows that have a list with one of these items of a table."""
+        rows, starts, ends = self._lists(number)
+        lists = np.searchsorted(starts, items, "right") - 1
+        items, lists = items[lists >= 0], lists[lists >= 0]
+        return rows[lists[items < ends[lists]]]
+
+    def _good_items(self, number: int, items: int) -> Good:
+        """Which items of a table are of a list whose row is good."""
+        _, starts, ends = self._lists(number)
+        changes = np.zeros(items + 1, np.int8)
+        changes[starts] = 1
+        changes[ends] -= 1
+        return np.cumsum(changes[:-1], dtype=np.int8).view(np.bool_)
 
     def _marks_of(self, field: PlannedField) -> Cells | None:
         """Marks of a field's rows, None if all have it: null where the Struct that it is a field of is not there."""
@@ -153,7 +195,7 @@ class _Batch:
         own = None if mark == NONE else cells[mark]
         if field.slot == MEMBER:
             own = np.where(cells[column + 2] == field.number, PRESENT, NULL)
-        parents = self._marks[field.path[:-1]]
+        parents = self._marks.get(field.path[:-1])
         if not field.may_lack_parent or parents is None:
             return own
         return np.where(parents == PRESENT, PRESENT if own is None else own, NULL)
@@ -161,10 +203,12 @@ class _Batch:
     def _places_of(self, field: PlannedField) -> tuple[Cells, Cells, list[Any]]:
         """Starts and ends of lists among their items, and what rows have that are no lists, as ``Lists`` takes them."""
         table, column, _ = self._tables.cells[field.path]
-        marks, good = self._marks[field.path], self.good[table]
+        marks, good = self._marks.get(field.path), self.good[table]
         starts, ends = self._cells[table][column : column + 2]
-        _keep_bounds(field, ends - starts, marks, good)
-        if marks is None:
+        if field.accepts is not None:
+            _keep_bounds(field, ends - starts, marks, good)
+        has_nulls = field.nullable or field.may_lack_parent
+        if marks is None or (field.factory is list and not has_nulls):
             return starts, ends, []
         others: list[Any] = [None]
         starts = np.where(marks == NULL, -1, starts)
@@ -187,7 +231,7 @@ class _Batch:
     def _column(self, field: PlannedField) -> Any:
         """A column of the rows of the field's own table."""
         table, column, _ = self._tables.cells[field.path]
-        cells, good, marks = self._cells[table], self.good[table], self._marks[field.path]
+        cells, good, marks = self._cells[table], self.good[table], self._marks.get(field.path)
         if field.is_list_of_values:
             assert field.items is not None
             kind, depth = field.shape
@@ -244,6 +288,21 @@ def _with_defaults(field: PlannedField, values: Any, marks: Cells | None, good: 
         return values
     lacking = np.flatnonzero((marks == MISSING) & good)
     return with_values(values, lacking, [_default(field) for _ in lacking]) if len(lacking) else values
+
+
+def _new_tables(tables: Tables, heights: list[int]) -> list[Cells]:
+    """Tables with zeros where records may leave them.
+
+    They are one piece of memory: an allocator may give several ones back to the machine, and each then is paged anew.
+    """
+    ends = list(accumulate(width * height for width, height in zip(tables.widths, heights, strict=True)))
+    memory = np.empty(ends[-1], np.int64)
+    parts = zip([0, *ends[:-1]], ends, tables.widths, heights, strict=True)
+    found = [memory[start:end].reshape(width, height) for start, end, width, height in parts]
+    for cells, unsure in zip(found, tables.unsure, strict=True):
+        for columns in unsure:
+            cells[columns] = 0
+    return found
 
 
 def _default(field: PlannedField) -> Any:

@@ -7,7 +7,7 @@ import numba
 import numpy as np
 
 from holon.columnar.structs.texts_kernel import passed_text
-from holon.columnar.vectors import byte_at, load_word
+from holon.columnar.vectors import byte_at, load_word, trailing_zeros
 
 _OPTIONS = {"error_model": "numpy", "boundscheck": False}
 compiled = numba.njit(**_OPTIONS)
@@ -15,6 +15,10 @@ inlined = numba.njit(forceinline=True, **_OPTIONS)
 
 NULL_WORD, TRUE_WORD, FALSE_WORD = (int.from_bytes(word, "little") for word in (b"null", b"true", b"false"))
 
+_ZEROS, _BEYOND_NINE, _HIGH_BITS = (int.from_bytes([byte] * 8) for byte in (0x30, 0x76, 0x80))
+_EVEN_PAIRS = 0x000000FF_000000FF
+_FIRST_PAIRS = (1_000_000 << 32) + 100
+_LAST_PAIRS = (10_000 << 32) + 1
 _MAX_DIGITS = 19
 _MAX_EXPONENT = 10_000
 _MAX_NESTED = 60
@@ -62,6 +66,14 @@ def decimal(buffer, at, end):
 @inlined
 def _digits(buffer, at, end, digits, kept):
     """Add decimal digits to others; returns where they end, all of them, and how many of these count."""
+    eight = load_word(buffer + at) ^ np.uint64(_ZEROS)
+    if at + 8 <= end and not ((eight + np.uint64(_BEYOND_NINE)) | eight) & np.uint64(_HIGH_BITS):
+        digits = digits * np.uint64(100_000_000) + _number_of(eight)
+        if kept > 0:
+            kept += 8
+        elif eight:
+            kept = np.int64(8) - (trailing_zeros(eight) >> 3)
+        at += 8
     while at < end:
         digit = byte_at(buffer + at) - 48
         if digit < 0 or digit > 9:
@@ -70,6 +82,15 @@ def _digits(buffer, at, end, digits, kept):
         kept += kept > 0 or digit > 0
         at += 1
     return at, digits, kept
+
+
+@inlined
+def _number_of(eight):
+    """The number of eight digits, one a byte, of which the lowest is the first: pairs, fours, and all are added."""
+    pairs = eight * np.uint64(10) + (eight >> np.uint64(8))
+    even = np.uint64(_EVEN_PAIRS)
+    first, second = (pairs & even) * np.uint64(_FIRST_PAIRS), ((pairs >> np.uint64(16)) & even) * np.uint64(_LAST_PAIRS)
+    return (first + second) >> np.uint64(32)
 
 
 @inlined
