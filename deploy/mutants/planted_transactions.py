@@ -207,7 +207,7 @@ TRANSACTIONS = (
     ),
     Mutant(
         "old heartbeats count for a transactional node that starts",
-        "nodes/runtime/heartbeat_reader.py",
+        "nodes/runtime/heartbeat_topics.py",
         "self._at[where] = self._log.end_offset(*where)",
         "self._at[where] = self._log.start_offset(*where)",
         tests=(BACKLOG + "test_what_nodes_said_before_this_one_began_is_no_heartbeat",),

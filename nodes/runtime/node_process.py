@@ -11,13 +11,11 @@ from types import FrameType
 from holon.tracks.job_code import FunctionCall
 from nodes.checkpoints.errors import CheckpointError
 from nodes.log.contract import Log, LogError, LogInterrupted, UnknownTopic
+from nodes.runtime.heartbeat_topics import deaf_after_ms
 from nodes.runtime.interpreter_lock_watch import LockWatch
 from nodes.runtime.stop_signals import INTERRUPTED_EXIT
 from nodes.runtime.watchdog import Watchdog, WatchdogOptions
 from nodes.settings.settings import NodeSettings
-
-DEAF_AFTER_MS = 1000
-"""A read that takes so long is more than a slow broker's: then no other node is to rely on this one."""
 
 
 class NodeShell:
@@ -52,7 +50,7 @@ class NodeShell:
                 heartbeat,
                 node.heartbeat_interval_ms,
                 function_timeout_ms,
-                max(2 * node.failure_timeout_ms, DEAF_AFTER_MS),
+                deaf_after_ms(node.failure_timeout_ms),
                 hung,
                 self.stop.set,
                 parent,

@@ -20,7 +20,7 @@ from nodes.machine.broadcast.pieces import PIECE_BYTES
 from nodes.machine.config import WantedInput
 from nodes.machine.node import Node
 from nodes.runtime.control_reader import ControlReader
-from nodes.runtime.heartbeat_reader import HeartbeatReader
+from nodes.runtime.heartbeat_topics import HeartbeatTopics
 from nodes.streams.io.fetching import Fetched, Fetching
 from nodes.streams.io.inputs import input_of
 from nodes.streams.io.joining import Joining
@@ -89,7 +89,10 @@ class Driver:
         self._sending = Sending(log, node.run, self.truncation, crashpoint, piece_bytes)
         self._begun = False
         self._notices = Notices(node, report)
-        self.heartbeat_reader = HeartbeatReader(log, self.topics.heartbeats, self.topics.group_heartbeats)
+        self.heartbeats = HeartbeatTopics(
+            log, self.topics.heartbeats, self.topics.group_heartbeats,
+            failure_timeout_ms=node.config.failure_timeout_ms,
+        )  # fmt: skip
         self.control = ControlReader(log, self.topics.control, control_at)
         self._broadcast = [TopicPartition(self.topics.broadcast, p) for p in range(node.run.partitions)]
         self._source = [TopicPartition(self.topics.source, p) for p in range(node.run.partitions)]
@@ -198,7 +201,7 @@ class Driver:
         return bool(read.values)
 
     def _turn_heartbeats(self) -> bool:
-        values, more = self.heartbeat_reader.read(self.node.heartbeats.group)
+        values, more = self.heartbeats.read(self.node.heartbeats.group, self.now_ms())
         if values:
             self._events.append(e.HeartbeatsRead(values))
         return more
@@ -317,7 +320,7 @@ class Driver:
                 self.crashpoint("before-control")
                 self.log.send(self.topics.control, 0, [value])
             case x.WriteHeartbeat(value, group):
-                self.log.send(*self.heartbeat_reader.place(group), [value])
+                self.heartbeats.send(value, group, self.now_ms())
             case x.WriteBroadcast():
                 self._sending.delta(effect)
             case x.WriteOutput():

@@ -23,7 +23,7 @@ from nodes.machine.code_check import ACCEPT, JobMismatch, check_state, check_unk
 from nodes.machine.config import ContinuedIncarnation, JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership.ownership import CODE, RETRY, VERSION, Ownership
-from nodes.runtime.heartbeat_reader import HEARTBEAT_RETENTION_MS
+from nodes.runtime.heartbeat_topics import HEARTBEAT_RETENTION_MS
 from nodes.runtime.user_modules import import_user_module
 from nodes.streams.control_history import JobControlHistory, control_topic, heartbeat_topic
 from nodes.streams.upstream import upstream_incarnations

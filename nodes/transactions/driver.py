@@ -10,7 +10,7 @@ from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.ownership.claims import Claiming
 from nodes.runtime.control_reader import ControlReader
-from nodes.runtime.heartbeat_reader import HeartbeatReader
+from nodes.runtime.heartbeat_topics import HeartbeatTopics
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.checkpoints.ledger_load import LedgerLoad, LoadedLedger
 from nodes.transactions.steps import Clocks, Steps, TransactionJob
@@ -58,9 +58,10 @@ class TransactionDriver:
         self.units = Units(job, log, self.steps, claiming, checkpoints, self.standbys, load, self._read_control)
         self.ledger_load = LedgerLoad(checkpoints, DirectSaver() if ledger_loader is None else ledger_loader)
         self.control = ControlReader(log, topics.control)
-        self.heartbeats = HeartbeatWriter(log, topics.heartbeats, claiming.node, heartbeat_interval_ms)
+        failure_timeout_ms = claiming.detector.failure_timeout_ms
+        self._heartbeat_topics = HeartbeatTopics(log, topics.heartbeats, failure_timeout_ms=failure_timeout_ms)
+        self.heartbeats = HeartbeatWriter(self._heartbeat_topics, claiming.node, heartbeat_interval_ms)
         self.has_begun = False
-        self._heartbeat_reader = HeartbeatReader(log, topics.heartbeats)
         self._clocks = clocks
         self._epochs = TopicPartition(topics.epochs, 0)
         self._calls = [TopicPartition(topics.calls, number) for number in range(job.program.partitions)]
@@ -244,7 +245,7 @@ class TransactionDriver:
         read = self.control.read(now_ms, lambda: self.claiming.needs_end(now_ms), wanted=wanted)
         if read is None:
             return False
-        self.claiming.receive_heartbeats(self._heartbeat_reader.read()[0], now_ms)
+        self.claiming.receive_heartbeats(self._heartbeat_topics.read(None, now_ms)[0], now_ms)
         if self.ledger_load.is_loading:
             self.claiming.control(list(read.values), False, now_ms)  # it takes no part until it could work
             return bool(read.values)
@@ -284,10 +285,9 @@ class TransactionDriver:
 class HeartbeatWriter:
     """Heartbeats of one node. ``figures`` are reported with each, by name."""
 
-    def __init__(self, log: Log, topic: str, node: str, interval_ms: int) -> None:
+    def __init__(self, topics: HeartbeatTopics, node: str, interval_ms: int) -> None:
         self.figures: dict[str, float] = {}
-        self._log = log
-        self._topic = topic
+        self._topics = topics
         self._node = node
         self._interval_ms = interval_ms
         self._number = 0
@@ -299,4 +299,4 @@ class HeartbeatWriter:
             self._last_heartbeat_ms = now_ms
             self._number += 1
             heartbeat = m.Heartbeat(FIRST_INCARNATION, self._node, self._number, stats=self.figures)
-            self._log.send(self._topic, 0, [m.encode(heartbeat)])
+            self._topics.send(m.encode(heartbeat), None, now_ms)

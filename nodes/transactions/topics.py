@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nodes.errors import UnknownName
 from nodes.log.contract import Log
 from nodes.runtime.control_topic import ControlTopic
-from nodes.runtime.heartbeat_reader import HEARTBEAT_RETENTION_MS
+from nodes.runtime.heartbeat_topics import HEARTBEAT_RETENTION_MS
 from transactional.operators import Program
 
 FIRST_INCARNATION = 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodes.machine.facts import PartitionClaimed
-from nodes.machine.membership.pace import Pace
+from nodes.machine.membership.pace import LAST_RESORT_TIMES, Pace
 
 LONGEST_TIMES = 100
 """No step counts for more than so many suspicions' times, whatever the clock does."""
@@ -161,7 +161,10 @@ class Detector:
             self.pace.claimed(fact, self._running_ms)
 
     def may_take(self, me: str, owner: str, now_ms: int) -> bool:
-        """Whether this observer may take a suspect's work already."""
+        """Whether this observer may take a suspect's work already.
+
+        An observer that does not read its own heartbeats reads those of others no better: it is the last resort.
+        """
         self._step(now_ms)
         last_record_ms, elapsed_ms = self._last_record.get(owner, (self._running_ms, self._elapsed_ms))
         if self._elapsed_ms - elapsed_ms < self.pace.patience_ms(self._elapsed_ms):
@@ -170,6 +173,8 @@ class Detector:
             self.pace.times(me, owner, self._running_ms),
             self.pace.usual_silence_ms(owner, self._running_ms),
         )
+        if not self.has_heartbeat(me, now_ms):
+            times = max(times, LAST_RESORT_TIMES)
         wary_ms = 0 if times == 1 else times * self.failure_timeout_ms
         return self._running_ms - last_record_ms >= max(wary_ms, usual_ms)
 

@@ -114,8 +114,9 @@ def test_a_silent_node_is_robbed_after_the_suspicion_time() -> None:
     node.take()
     node.control(m.Claim(0, "b", 0, 1))
     node.heartbeat("b")
-    for _ in range(4):
+    for _ in range(3):
         node.control()
+    node.heartbeat("a")
     node.control()
     node.read_back()
     said(
@@ -126,7 +127,7 @@ def test_a_silent_node_is_robbed_after_the_suspicion_time() -> None:
         > control: nothing new
         > control: nothing new
         > control: nothing new
-        > control: nothing new
+        > heartbeat of a
         > control: nothing new
           write control: Claim a [0] v2
         > control: Claim a [0] v2

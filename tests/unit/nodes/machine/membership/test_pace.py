@@ -11,7 +11,7 @@ STEP_MS = 50
 
 
 class Observer:
-    """The node a, which hears b at each of its steps unless told otherwise."""
+    """The node a, which reads its own heartbeats, and those of b at each of its steps unless told otherwise."""
 
     def __init__(self) -> None:
         self.detector = Detector(SUSPECT_MS)
@@ -24,8 +24,9 @@ class Observer:
             self.now_ms += step_ms
             if self.detector.stalled(self.now_ms):
                 self.detector.caught_up(self.now_ms)
-            if node:
-                self.detector.record_heartbeat(node, self.now_ms)
+            for each in ("a", node):
+                if each:
+                    self.detector.record_heartbeat(each, self.now_ms)
 
     def silence(self, duration_ms: int, *, step_ms: int = STEP_MS) -> None:
         self.receives(duration_ms, step_ms=step_ms, node="")

@@ -7,7 +7,7 @@ import pytest
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.membership.failure_detector import Detector
-from nodes.machine.membership.pace import PROOF_TIMES
+from nodes.machine.membership.pace import LAST_RESORT_TIMES, PROOF_TIMES
 from nodes.machine.ownership.assignment import shares
 from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.ownership.sharing import Sharing
@@ -41,7 +41,7 @@ class Observer:
         for _ in range(duration_ms // STEP_MS):
             self.now_ms += STEP_MS
             self.detector.stalled(self.now_ms)
-            for node in self.others:
+            for node in ("me", *self.others):
                 if node not in silent:
                     self.detector.record_heartbeat(node, self.now_ms)
 
@@ -168,3 +168,23 @@ def test_the_grace_after_a_stall_is_no_sign_that_a_member_lives() -> None:
     seen.detector.caught_up(seen.now_ms)
     decided = seen.sharing.decide(seen.suspects(), seen.now_ms)
     assert not seen.suspects() and decided.offers == () and decided.again
+
+
+def test_a_node_that_does_not_read_its_own_heartbeats_takes_nothing_but_as_the_last_resort() -> None:
+    """What others send does not reach it either. By its claims, work would wait until it is suspected itself."""
+    seen = Observer("a", "b")
+    seen.passes(2 * SUSPECT_MS)
+    seen.passes((LAST_RESORT_TIMES - 1) * SUSPECT_MS, "me", "a", "b")
+    assert seen.suspects() == ["a", "b"]
+    assert not seen.claims()
+    seen.passes(2 * SUSPECT_MS, "me", "a", "b")
+    assert seen.claims() == [unit for unit, owner in seen.owners.items() if owner != "me"] != []
+
+
+def test_a_node_that_reads_its_own_heartbeats_again_takes_what_silent_ones_had() -> None:
+    seen = Observer("a", "b")
+    seen.passes(2 * SUSPECT_MS)
+    seen.passes(2 * SUSPECT_MS, "me", "a", "b")
+    assert not seen.claims()
+    seen.passes(STEP_MS, "a", "b")
+    assert seen.claims() == [unit for unit, owner in seen.owners.items() if owner != "me"] != []
