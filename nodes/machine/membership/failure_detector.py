@@ -163,7 +163,8 @@ class Detector:
     def may_take(self, me: str, owner: str, now_ms: int) -> bool:
         """Whether this observer may take a suspect's work already.
 
-        An observer that does not read its own heartbeats reads those of others no better: it is the last resort.
+        A silence is evidence as far as the observer has read its own heartbeats meanwhile. One that does not read its
+        own reads those of others no better: it is the last resort.
         """
         self._step(now_ms)
         last_record_ms, elapsed_ms = self._last_record.get(owner, (self._running_ms, self._elapsed_ms))
@@ -173,7 +174,8 @@ class Detector:
             self.pace.times(me, owner, self._running_ms),
             self.pace.usual_silence_ms(owner, self._running_ms),
         )
-        if not self.has_heartbeat(me, now_ms):
+        read_meanwhile_ms = self._last_heartbeat_ms.get(me, last_record_ms) - last_record_ms
+        if 2 * read_meanwhile_ms < self.failure_timeout_ms:
             times = max(times, LAST_RESORT_TIMES)
         wary_ms = 0 if times == 1 else times * self.failure_timeout_ms
         return self._running_ms - last_record_ms >= max(wary_ms, usual_ms)

@@ -188,3 +188,14 @@ def test_a_node_that_reads_its_own_heartbeats_again_takes_what_silent_ones_had()
     assert not seen.claims()
     seen.passes(STEP_MS, "a", "b")
     assert seen.claims() == [unit for unit, owner in seen.owners.items() if owner != "me"] != []
+
+
+def test_the_last_heartbeats_that_a_node_reads_before_a_cut_make_no_claim() -> None:
+    """Its own was later than those of the others, so it is in time for a moment when they are not."""
+    seen = Observer("a", "b")
+    seen.passes(2 * SUSPECT_MS)
+    seen.passes(2 * STEP_MS, "a", "b")
+    for _ in range(SUSPECT_MS // STEP_MS):
+        seen.passes(STEP_MS, "me", "a", "b")
+        assert not seen.claims()
+    assert seen.suspects() == ["a", "b"]
