@@ -14,6 +14,20 @@ OWNERSHIP = "tests/unit/nodes/machine/ownership/test_ownership.py::"
 MACHINE = (
     # --- claims ---
     Mutant(
+        "a node that reads nothing takes the work of others",
+        "nodes/machine/membership/failure_detector.py",
+        "if 2 * read_meanwhile_ms < self.failure_timeout_ms:",
+        "if read_meanwhile_ms < 0:",
+        tests=("tests/unit/nodes/machine/ownership/test_sharing.py",),
+    ),
+    Mutant(
+        "a node that reads nothing is believed to work",
+        "nodes/runtime/heartbeat_topics.py",
+        "        if not self.is_deaf(now_ms):\n",
+        "        if True:\n",
+        tests=("tests/unit/nodes/runtime/test_heartbeat_topics.py",),
+    ),
+    Mutant(
         "the older claim wins",
         "nodes/machine/ownership/ownership.py",
         "if claim.version != state.version + 1:",
