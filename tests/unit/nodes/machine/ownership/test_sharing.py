@@ -171,7 +171,7 @@ def test_the_grace_after_a_stall_is_no_sign_that_a_member_lives() -> None:
 
 
 def test_a_node_that_does_not_read_its_own_heartbeats_takes_nothing_but_as_the_last_resort() -> None:
-    """What others send does not reach it either. By its claims, work would wait until it is suspected itself."""
+    """Records of the others do not reach it either. By its claims, work would wait until it is suspected itself."""
     seen = Observer("a", "b")
     seen.passes(2 * SUSPECT_MS)
     seen.passes((LAST_RESORT_TIMES - 1) * SUSPECT_MS, "me", "a", "b")
