@@ -23,8 +23,8 @@ MACHINE = (
     Mutant(
         "a node that reads nothing is believed to work",
         "nodes/runtime/heartbeat_topics.py",
-        "        if not self.is_deaf(now_ms):\n",
-        "        if True:\n",
+        "self._uncounted if self.is_deaf(now_ms) else value",
+        "value",
         tests=("tests/unit/nodes/runtime/test_heartbeat_topics.py",),
     ),
     Mutant(

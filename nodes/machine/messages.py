@@ -98,6 +98,10 @@ class Hello(Message, frozen=True, tag="hello"):
         return COLUMNS_VERSION
 
 
+NO_INCARNATION = 2**32 - 1
+"""A heartbeat of this incarnation counts for no node."""
+
+
 class Heartbeat(Message, frozen=True, tag="beat"):
     """Still alive. ``progress``: next input offset of each partition that the node processes; ``stats``: to show."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from nodes.log.contract import Log, OffsetOutOfRange
+from nodes.machine import messages as m
 from nodes.machine.membership.heartbeats import GROUPS
 
 BATCH = 1000
@@ -23,11 +24,15 @@ class HeartbeatTopics:
 
     A node is deaf once it has read nothing for ``deaf_after_ms`` although acknowledged heartbeats of its own are there
     to be read. Its writes arrive, and those of others do not reach it. So it sends no heartbeat until a read returns
-    something. ``group_topic``: where the groups of a large fleet have theirs; None: this kind of job has no groups.
+    something, but in its place a record that counts for no node. Else nodes would be silent for ever once a broker has
+    lost acknowledged heartbeats. ``group_topic``: where the groups of a large fleet have theirs; None: there are none.
     """
 
-    def __init__(self, log: Log, topic: str, group_topic: str | None = None, *, failure_timeout_ms: int) -> None:
+    def __init__(
+        self, log: Log, node: str, topic: str, group_topic: str | None = None, *, failure_timeout_ms: int
+    ) -> None:
         self._log = log
+        self._uncounted = m.encode(m.Heartbeat(m.NO_INCARNATION, node, 0))
         self._topic = topic
         self._group_topic = group_topic
         self._deaf_after_ms = deaf_after_ms(failure_timeout_ms)
@@ -37,10 +42,10 @@ class HeartbeatTopics:
         self._made = False
 
     def send(self, value: bytes, group: int | None, now_ms: int) -> None:
-        """Send a heartbeat to the common partition, or to that of the group, unless this node is deaf."""
-        if not self.is_deaf(now_ms):
-            where = self._place(group)
-            self._log.send(*where, [value], done=partial(self._acknowledge, where))
+        """Send a heartbeat to the common partition, or to that of the group; of a deaf node one that counts not."""
+        where = self._place(group)
+        sent = self._uncounted if self.is_deaf(now_ms) else value
+        self._log.send(*where, [sent], done=partial(self._acknowledge, where))
 
     def read(self, group: int | None, now_ms: int) -> tuple[list[bytes], bool]:
         """The new heartbeats, and whether there are more."""

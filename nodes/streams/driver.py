@@ -90,7 +90,7 @@ class Driver:
         self._begun = False
         self._notices = Notices(node, report)
         self.heartbeats = HeartbeatTopics(
-            log, self.topics.heartbeats, self.topics.group_heartbeats,
+            log, node.config.node, self.topics.heartbeats, self.topics.group_heartbeats,
             failure_timeout_ms=node.config.failure_timeout_ms,
         )  # fmt: skip
         self.control = ControlReader(log, self.topics.control, control_at)

@@ -59,7 +59,9 @@ class TransactionDriver:
         self.ledger_load = LedgerLoad(checkpoints, DirectSaver() if ledger_loader is None else ledger_loader)
         self.control = ControlReader(log, topics.control)
         failure_timeout_ms = claiming.detector.failure_timeout_ms
-        self._heartbeat_topics = HeartbeatTopics(log, topics.heartbeats, failure_timeout_ms=failure_timeout_ms)
+        self._heartbeat_topics = HeartbeatTopics(
+            log, claiming.node, topics.heartbeats, failure_timeout_ms=failure_timeout_ms
+        )
         self.heartbeats = HeartbeatWriter(self._heartbeat_topics, claiming.node, heartbeat_interval_ms)
         self.has_begun = False
         self._clocks = clocks

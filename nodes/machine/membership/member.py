@@ -80,7 +80,9 @@ class Membership:
         self._noticed(message, self.detector.record_heartbeat, now_ms)
         if isinstance(message, m.Alive) and message.incarnation == self.incarnation:
             self.detector.record_heartbeats(message.nodes, now_ms)
-        return message.node if isinstance(message, m.Heartbeat) else None
+        if isinstance(message, m.Heartbeat) and message.incarnation == self.incarnation:
+            return message.node
+        return None
 
     def restore(self, state: ControlState) -> None:
         """Go on from what others have folded: records that this node has not read are gone."""

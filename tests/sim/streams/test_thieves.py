@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nodes.machine import messages as m
+from nodes.machine.membership.pace import LAST_RESORT_TIMES
 from nodes.machine.partition_lifecycle import PartitionStage
 from nodes.sim.checks import whole
 from nodes.sim.faults.network_partitions import make_cut
@@ -20,7 +21,7 @@ from nodes.streams.jobs import JobTopics
 from tests.sim.streams.test_replicas import END_MS, KILL_MS, options
 
 SUSPECT_MS = 120
-DEAF_MS = 300
+DEAF_MS = (LAST_RESORT_TIMES + 4) * SUSPECT_MS
 SEEDS = 3
 MOST_SEEDS = 30
 LONG_MS = 20_000
@@ -53,14 +54,14 @@ def settled(world: World) -> bool:
 
 
 def conclude(world: World) -> None:
-    world.run_until(lambda: world.all_fed, END_MS)
+    world.run_until(lambda: world.all_fed, LONG_MS)
     world.heal()
     world.end_input()
     live(world)
 
 
 def deafen(world: World) -> None:
-    """The two that are left do not hear each other, and take the same partitions at the same time."""
+    """The two that are left read no heartbeat, and take the same partitions at the same time as the last resort."""
     world.kill(named(world, "node-0"))
     until_ms = world.now_ms + DEAF_MS
     for process in world.processes:
@@ -78,8 +79,9 @@ def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, 
         # No checkpoint says that a node lives, and claims are on their way for long enough to cross each other.
         arrival = 0.1 if seed % 2 else 0.03
         world = fleet(
-            case, replicas, seed=seed, checkpoint_interval_ms=3000, merged_checkpoint_interval_ms=0, arrival=arrival
-        )
+            case, replicas, seed=seed, checkpoint_interval_ms=9000, merged_checkpoint_interval_ms=0, arrival=arrival,
+            records=1400, feed_ms=7000,
+        )  # fmt: skip
         deafen(world)
         assert world.run_until(partial(settled, world), LONG_MS), f"seed {seed}: not one owner for each partition"
         rivals += sum(times > 1 for times in claims(world).values())

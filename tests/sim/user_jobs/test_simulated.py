@@ -62,11 +62,11 @@ def test_what_differs_each_time_is_found_at_once_and_said_so(make: Callable[[], 
 
 
 def test_what_is_wrong_after_a_crash_alone_is_found_with_its_seed_and_the_seed_finds_it_again() -> None:
-    runs = simulated(given.by_memory())
-    verdicts = {seed: runs.simulate(seed) for seed in range(FIRST, FIRST + 12)}
+    """The job remembers what it has seen, so each run is of a new one."""
+    verdicts = {seed: simulated(given.by_memory()).simulate(seed) for seed in range(FIRST, FIRST + 12)}
     failed = [seed for seed, verdict in verdicts.items() if not verdict.ok]
     assert failed
-    again, first = runs.simulate(failed[0]), verdicts[failed[0]]
+    again, first = simulated(given.by_memory()).simulate(failed[0]), verdicts[failed[0]]
     assert (again.problem, again.digest, again.replay) == (first.problem, first.digest, f"again {failed[0]}")
     assert first.problem is not None and "plain passes" not in first.problem
 

@@ -8,6 +8,7 @@ import pytest
 
 from nodes.log.contract import FetchedRecords
 from nodes.log.memory import MemoryLog
+from nodes.machine import messages as m
 from nodes.runtime.heartbeat_topics import HeartbeatTopics, deaf_after_ms
 
 ALL, GROUPS = "heartbeats", "group-heartbeats"
@@ -16,9 +17,9 @@ DEAF_MS = deaf_after_ms(FAILURE_TIMEOUT_MS)
 
 
 class CutLog(MemoryLog):
-    """Reads find nothing while ``blind``; heartbeats are not acknowledged while ``mute``."""
+    """Reads find nothing while ``blind``; heartbeats are lost while ``mute``, and acknowledged while it ``loses``."""
 
-    blind = mute = False
+    blind = mute = loses = False
 
     def poll(self, topic: str, partition: int, offset: int, **limits: int) -> FetchedRecords:
         found = super().poll(topic, partition, offset, **limits)
@@ -28,7 +29,9 @@ class CutLog(MemoryLog):
         self, topic: str, partition: int, values: Sequence[bytes], *, done: Callable[[int], None] = lambda end: None,
         **beside: Sequence[bytes],
     ) -> None:  # fmt: skip
-        if not self.mute:
+        if self.loses:
+            done(self.end_offset(topic, partition) + len(values))
+        elif not self.mute:
             super().send(topic, partition, values, done=done)
 
 
@@ -40,7 +43,7 @@ def log() -> CutLog:
 
 
 def begun(log: CutLog) -> HeartbeatTopics:
-    heartbeats = HeartbeatTopics(log, ALL, GROUPS, failure_timeout_ms=FAILURE_TIMEOUT_MS)
+    heartbeats = HeartbeatTopics(log, "me", ALL, GROUPS, failure_timeout_ms=FAILURE_TIMEOUT_MS)
     heartbeats.read(None, 0)
     return heartbeats
 
@@ -62,9 +65,23 @@ def test_a_node_whose_reads_alone_are_cut_falls_silent_until_they_return_somethi
     assert heartbeats.is_deaf(DEAF_MS)
     heartbeats.send(b"2", None, DEAF_MS)
     log.blind = False
-    assert heartbeats.read(None, DEAF_MS + 1) == ([b"1"], False), "the second one was sent"
+    (first, second), _ = heartbeats.read(None, DEAF_MS + 1)
+    assert (first, m.decode_control(second)) == (b"1", m.Heartbeat(m.NO_INCARNATION, "me", 0)), "it counts for no node"
     heartbeats.send(b"3", None, DEAF_MS + 1)
     assert heartbeats.read(None, DEAF_MS + 2) == ([b"3"], False)
+
+
+def test_acknowledged_heartbeats_that_a_broker_has_lost_silence_a_node_for_a_moment(log: CutLog) -> None:
+    """All nodes may be deaf by that at the same time, and none would send what the others could read."""
+    heartbeats = begun(log)
+    log.loses = True
+    heartbeats.send(b"1", None, 0)
+    heartbeats.read(None, 0)
+    assert heartbeats.is_deaf(DEAF_MS)
+    log.loses = False
+    heartbeats.send(b"2", None, DEAF_MS)
+    heartbeats.read(None, DEAF_MS)
+    assert not heartbeats.is_deaf(10 * DEAF_MS)
 
 
 def test_a_node_whose_writes_are_lost_too_is_not_deaf(log: CutLog) -> None:
