@@ -98,7 +98,7 @@ class Hello(Message, frozen=True, tag="hello"):
         return COLUMNS_VERSION
 
 
-NO_INCARNATION = 2**32 - 1
+UNCOUNTED_INCARNATION = 2**32 - 1
 """A heartbeat of this incarnation counts for no node."""
 
 

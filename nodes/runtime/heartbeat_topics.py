@@ -32,7 +32,7 @@ class HeartbeatTopics:
         self, log: Log, node: str, topic: str, group_topic: str | None = None, *, failure_timeout_ms: int
     ) -> None:
         self._log = log
-        self._uncounted = m.encode(m.Heartbeat(m.NO_INCARNATION, node, 0))
+        self._uncounted = m.encode(m.Heartbeat(m.UNCOUNTED_INCARNATION, node, 0))
         self._topic = topic
         self._group_topic = group_topic
         self._deaf_after_ms = deaf_after_ms(failure_timeout_ms)

@@ -66,7 +66,9 @@ def test_a_node_whose_reads_alone_are_cut_falls_silent_until_they_return_somethi
     heartbeats.send(b"2", None, DEAF_MS)
     log.blind = False
     (first, second), _ = heartbeats.read(None, DEAF_MS + 1)
-    assert (first, m.decode_control(second)) == (b"1", m.Heartbeat(m.NO_INCARNATION, "me", 0)), "it counts for no node"
+    assert (first, m.decode_control(second)) == (b"1", m.Heartbeat(m.UNCOUNTED_INCARNATION, "me", 0)), (
+        "it counts for no node"
+    )
     heartbeats.send(b"3", None, DEAF_MS + 1)
     assert heartbeats.read(None, DEAF_MS + 2) == ([b"3"], False)
 

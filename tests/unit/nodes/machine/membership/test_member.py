@@ -105,7 +105,11 @@ def test_heartbeats_of_another_incarnation_prove_nothing() -> None:
     node = member()
     learn(node, m.Hello(1, "ann"), node.hello(0))
     for now_ms in range(0, 3 * SUSPECT_MS, STEP_MS):
-        others = [m.Heartbeat(2, "ann", now_ms), m.Heartbeat(m.NO_INCARNATION, "ann", 0), m.Alive(2, "bob", ["ann"])]
+        others = [
+            m.Heartbeat(2, "ann", now_ms),
+            m.Heartbeat(m.UNCOUNTED_INCARNATION, "ann", 0),
+            m.Alive(2, "bob", ["ann"]),
+        ]
         assert node.heartbeats(list(map(m.encode, others)), now_ms) == [], "it passes none of them on"
         node.detector.stalled(now_ms)
     assert node.suspects(3 * SUSPECT_MS) == ["ann"]
