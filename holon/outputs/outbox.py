@@ -14,8 +14,8 @@ from holon.columnar.payloads import BinaryColumn
 from holon.errors import JobError
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
 from holon.outputs.identity import IdentityStamp, Track
+from holon.outputs.letters import row_letter
 from holon.outputs.partitioner import murmur2
-from holon.outputs.row_letters import row_letter
 from holon.outputs.runs import OutputRun
 from wcrdt.windows.assigners import Window
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
@@ -89,69 +88,8 @@ def _summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted((Counter(one) + Counter(other)).items()))
 
 
-WHOLE_LETTER_BYTES = 1 << 19
-"""A larger payload is not whole in its letter: with base64 it could exceed the limit of a record on the log."""
-LETTER_HEAD_BYTES = 1 << 16
 FIRST_RECORDS = 100
 """Among so many events of a partition, one with an unusual time is worth a warning."""
-
-
-class Diverted(msgspec.Struct, omit_defaults=True):
-    """The contents of the late and dead-letter outputs: the raw payload (base64 in JSON), where it came from, and why.
-
-    Of an atom that can be read, only the event: ``place`` is its place there, and the payload an atom of it alone.
-    Of a payload above ``WHOLE_LETTER_BYTES``, the first ``LETTER_HEAD_BYTES``: ``size`` and ``digest`` (BLAKE2b, 16
-    bytes, hexadecimal) are those of the whole, which is in the input. ``key``, ``headers`` and ``null`` (it has no
-    value) are there where the job's events declare parts of records, and of headers the declared ones.
-    ``state``: of a record that is late for this state alone, while the function has seen it.
-    ``window``, ``number``, ``step``, ``row_key``: of a row behind a window, as ``RowLetter``; its ``offset`` is -1.
-    ``bare``: key and headers were longer than ``LETTER_HEAD_BYTES``, and are in the input alone.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    reason: str
-    payload: bytes
-    place: int | None = None
-    size: int | None = None
-    digest: str | None = None
-    key: bytes | None = None
-    headers: dict[str, bytes] = {}
-    null: bool = False
-    bare: bool = False
-    state: str | None = None
-    window: tuple[int, int] | None = None
-    number: int = 0
-    step: str = ""
-    row_key: Any = None
-
-    @property
-    def whole_bytes(self) -> int:
-        """The size of the payload as it was."""
-        return len(self.payload) if self.size is None else self.size
-
-    def shortened(self) -> Diverted:
-        """The letter that the log takes, whatever the size of the record and of the reason."""
-        beside = sum(len(name) + len(value) for name, value in self.headers.items())
-        if len(self.key or b"") + beside > LETTER_HEAD_BYTES:
-            return msgspec.structs.replace(self, key=None, headers={}, bare=True).shortened()
-        reason = self.reason if len(self.reason) <= LETTER_HEAD_BYTES else f"{self.reason[:LETTER_HEAD_BYTES]} [...]"
-        if len(self.payload) <= WHOLE_LETTER_BYTES:
-            return self if reason is self.reason else msgspec.structs.replace(self, reason=reason)
-        return msgspec.structs.replace(
-            self,
-            reason=reason,
-            payload=self.payload[:LETTER_HEAD_BYTES],
-            size=len(self.payload),
-            digest=payload_digest(self.payload),
-        )
-
-
-def payload_digest(payload: bytes) -> str:
-    """Names a payload in its letter."""
-    return blake2b(payload, digest_size=16).hexdigest()
 
 
 class RefusedEvent(NamedTuple):

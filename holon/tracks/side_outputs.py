@@ -5,8 +5,9 @@ from __future__ import annotations
 from holon.formats.formats import AtomFormat
 from holon.formats.input_run import Input
 from holon.job import Job, encode_json
+from holon.outputs.letters import Diverted
 from holon.outputs.outbox import Outbox
-from holon.tracks.admission import Diverted, RefusedEvent, place_in_run
+from holon.tracks.admission import RefusedEvent, place_in_run
 
 
 class Diversion:

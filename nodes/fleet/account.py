@@ -123,7 +123,7 @@ def first_dead(log: Log, job: Job) -> str | None:
     letter = next(dead_letters(log, job), None)
     if letter is None:
         return None
-    at = f"offset {letter.offset}" if letter.window is None else f"window {letter.window}, {letter.step}"
+    at = f"window {letter.window}, {letter.step}" if letter.is_row else f"offset {letter.offset}"
     return f"{letter.topic}[{letter.partition}] {at}: {letter.reason[:SHOWN_REASON]}"
 
 
@@ -131,7 +131,7 @@ def count_dead_rows(log: Log, job: Job) -> int:
     """Rows behind windows at which functions failed: they are no records, so the account has them apart."""
     if job.on_error == "fail" or not job.program.handlers:
         return 0
-    return sum(letter.window is not None for letter in dead_letters(log, job))
+    return sum(letter.is_row for letter in dead_letters(log, job))
 
 
 def count_outputs(log: Log, run: JobRun) -> tuple[dict[str, int], int]:

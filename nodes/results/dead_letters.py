@@ -12,7 +12,7 @@ from holon.columnar.record_parts import RecordParts
 from holon.errors import DeserializationError
 from holon.formats.formats import AtomFormat, headers_requested_by
 from holon.job import DEAD, Job
-from holon.tracks.admission import Diverted, payload_digest
+from holon.outputs.letters import Diverted, payload_digest
 from nodes.errors import RunFailed, UnknownName
 from nodes.log.contract import Log, OffsetOutOfRange, Record
 from nodes.results.reader import OutputReader
@@ -67,7 +67,7 @@ def found(log: Log, job: Job, places: list[LetterPlace]) -> list[Diverted]:
 
 def whole_payload(log: Log, job: Job, letter: Diverted) -> bytes:
     """The raw bytes of a letter: a long payload is read from the input. Raises ``RunFailed`` if it is gone there."""
-    return letter.payload if letter.size is None or letter.window is not None else _in_input(log, job, letter)[1]
+    return letter.payload if letter.size is None or letter.is_row else _in_input(log, job, letter)[1]
 
 
 def whole_record(log: Log, job: Job, letter: Diverted) -> Record:
@@ -130,7 +130,7 @@ def replay(log: Log, job: Job, letters: list[Diverted]) -> dict[int, int]:
     counts: dict[int, int] = {}
     topic = job.source.topic
     for letter in letters:
-        if letter.window is not None:
+        if letter.is_row:
             raise RunFailed(
                 f"{place_text(letter_place(letter))} is a row of window {letter.window}, no record of {topic}, so "
                 f"nothing was appended: its window is answered, and records for it would be late. Mend the flow, and "

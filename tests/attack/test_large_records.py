@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from holon import Context, Job, Json, ProcessingFunction, Source
+from holon.outputs.letters import LETTER_HEAD_BYTES, WHOLE_LETTER_BYTES, payload_digest
 from holon.testing import JobTestDriver
-from holon.tracks.admission import LETTER_HEAD_BYTES, WHOLE_LETTER_BYTES, payload_digest
 from nodes.errors import RunFailed
 from nodes.log.contract import MAX_RECORD_BYTES
 from nodes.results.dead_letters import dead_letters, replay, whole_payload

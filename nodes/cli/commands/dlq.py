@@ -11,7 +11,7 @@ from nodes.cli.options import GivenOptions, JsonOption, new_group, with_log_opti
 from nodes.cli.output import byte_stdout, emit_json, fail, note, table
 
 if TYPE_CHECKING:
-    from holon.tracks.admission import Diverted
+    from holon.outputs.letters import Diverted
 
 app = new_group("Dead letters of a job: list, show, put back into the input.", "holon dlq list jobs:job")
 Places = Annotated[list[str] | None, typer.Argument(metavar="PARTITION:OFFSET...", help="Places in the input.")]
@@ -82,7 +82,7 @@ def replay_letters(
     with open_settings_log(settings) as log:
         wanted = [place_of(text) for text in places or ()]
         known = list(dead_letters(log, declared)) if all_of_them else found(log, declared, wanted)
-        letters = [letter for letter in known if not (all_of_them and letter.window is not None)]
+        letters = [letter for letter in known if not (all_of_them and letter.is_row)]
         rows = len(known) - len(letters)
         counts = replay(log, declared, letters)
     if as_json:
@@ -106,7 +106,7 @@ def _row(letter: Diverted) -> dict[str, Any]:
         "window": letter.window,
         "step": letter.step,
         "row_key": letter.row_key,
-        "number": letter.number if letter.window is not None else None,
+        "number": letter.number if letter.is_row else None,
     }
 
 

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holon import Context, Job, Json, ProcessingFunction, Source
+from holon.outputs.letters import LETTER_HEAD_BYTES, WHOLE_LETTER_BYTES, payload_digest
 from holon.testing import JobTestDriver
-from holon.tracks.admission import LETTER_HEAD_BYTES, WHOLE_LETTER_BYTES, payload_digest
 from nodes.results.dead_letters import dead_letters, whole_payload
 from nodes.results.reader import OutputReader
 from nodes.streams.jobs import load_job
