@@ -11,6 +11,7 @@ import pytest
 from nodes.machine import messages as m
 from nodes.machine.membership.pace import LAST_RESORT_TIMES
 from nodes.machine.partition_lifecycle import PartitionStage
+from nodes.runtime.heartbeat_topics import deaf_after_ms
 from nodes.sim.checks import whole
 from nodes.sim.faults.network_partitions import make_cut
 from nodes.sim.node_process import NodeProcess
@@ -87,6 +88,23 @@ def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, 
         rivals += sum(times > 1 for times in claims(world).values())
         conclude(world)
     assert rivals > 0, "nobody claimed what another one claimed"
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("case", CASES)
+def test_a_node_whose_reads_alone_are_cut_takes_nothing_and_is_replaced(case: str, replicas: int) -> None:
+    """Its writes arrive, and the control topic is at rest, so nothing but its own heartbeats shows it the cut."""
+    world = fleet(
+        case, replicas, checkpoint_interval_ms=9000, merged_checkpoint_interval_ms=0, records=1400, feed_ms=7000
+    )
+    deaf, before = named(world, "node-1"), claims(world)
+    had = [unit for unit, owner in world.folded().owners().items() if owner == "node-1"]
+    deaf.cut_off(make_cut("reads", deaf.topics, world.now_ms + LONG_MS, 10 * LONG_MS))
+    until_ms = world.now_ms + 2 * deaf_after_ms(SUSPECT_MS)
+    assert world.run_until(lambda: "node-1" not in world.folded().owners().values(), until_ms), "it is believed"
+    assert set(world.folded().owners().values()) == {"node-0", "node-2"}
+    assert sorted(unit for unit, _ in claims(world) - before) == had, "it took something"
+    conclude(world)
 
 
 @pytest.mark.parametrize(
