@@ -11,6 +11,7 @@ import pytest
 
 from holon.tracks.admission import AdmissionCounts
 from nodes.fleet.account import count_dead_rows
+from nodes.machine.config import JobRun
 from nodes.results.dead_letters import dead_letters
 from tests.integration.fleet_support import Command, Stage
 from tests.integration.jobs_flow import LATE_ROWS, TOPS, expected, expected_dead, expected_late
@@ -34,29 +35,29 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made.log.close()
 
 
-def test_a_flow_is_exact_though_a_node_is_killed(stage: Stage) -> None:
-    stage.feed(3_000)
-    run = stage.open(FLOW)
-    with stage.fleet(2, FLOW, crashpoints={0: "before-checkpoint:2"}) as fleet:
+def survives(stage: Stage, flow: str, *, late: int = 0, more: int = 0) -> tuple[JobRun, AdmissionCounts]:
+    """Run the flow while node 0 of two is killed, with ``late`` events fed before that and ``more`` behind it."""
+    run = stage.open(flow)
+    with stage.fleet(2, flow, crashpoints={0: "before-checkpoint:2"}) as fleet:
         monitor = stage.monitor(run)
+        for id in range(late):
+            stage.put(id % stage.partitions, msgspec.json.encode(Event(20 * id, 10_000 + id, id)))
         stage.until(monitor, lambda: fleet.members[0].process.poll() is not None, "node 0 dies", fleet)
         assert fleet.members[0].process.returncode == -9
-        stage.feed(1_000)
-        stage.finish(run, fleet)
+        stage.feed(more)
+        return run, stage.finish(run, fleet).counts()
+
+
+def test_a_flow_is_exact_though_a_node_is_killed(stage: Stage) -> None:
+    stage.feed(3_000)
+    survives(stage, FLOW, more=1_000)
     doubled, tops = expected(stage.events)
     assert (stage.results(OUTPUT), stage.results(TOPS)) == (doubled, tops)
 
 
 def test_late_rows_of_a_step_are_exact_though_a_node_is_killed(stage: Stage) -> None:
     stage.feed(2_000)
-    run = stage.open(LATE_FLOW)
-    with stage.fleet(2, LATE_FLOW, crashpoints={0: "before-checkpoint:2"}) as fleet:
-        monitor = stage.monitor(run)
-        for id in range(300):
-            stage.put(id % stage.partitions, msgspec.json.encode(Event(20 * id, 10_000 + id, id)))
-        stage.until(monitor, lambda: fleet.members[0].process.poll() is not None, "node 0 dies", fleet)
-        stage.feed(1_000)
-        counts = stage.finish(run, fleet).counts()
+    _, counts = survives(stage, LATE_FLOW, late=300, more=1_000)
     seconds, late, hundreds = expected_late(stage.events)
     assert len(late) > 200
     assert (stage.results(OUTPUT), stage.results(LATE_ROWS), stage.results(TOPS)) == (seconds, late, hundreds)
@@ -65,11 +66,7 @@ def test_late_rows_of_a_step_are_exact_though_a_node_is_killed(stage: Stage) -> 
 
 def test_rows_behind_windows_at_which_a_function_fails_are_letters_that_dlq_shows(stage: Stage) -> None:
     stage.feed(2_000)
-    run = stage.open(DEAD_FLOW)
-    with stage.fleet(2, DEAD_FLOW, crashpoints={0: "before-checkpoint:2"}) as fleet:
-        monitor = stage.monitor(run)
-        stage.until(monitor, lambda: fleet.members[0].process.poll() is not None, "node 0 dies", fleet)
-        counts = stage.finish(run, fleet).counts()
+    run, counts = survives(stage, DEAD_FLOW)
     lines, ends = expected_dead(stage.events)
     assert (stage.results(OUTPUT), counts) == (lines, AdmissionCounts(stage.fed))
     letters = list(dead_letters(stage.log, run.job))
