@@ -21,8 +21,6 @@ from deploy.mutants.model import ROOT, DoesNotApply, Mutant
 from deploy.mutants.planted import MUTANTS
 
 PARALLEL = 2
-PIECES = 4
-"""The tests run in so many processes while there is no bug yet, so that none of them keeps all others waiting."""
 BASELINE_SEEDS = 3
 
 
@@ -85,7 +83,7 @@ def _baseline(base: Path, chosen: list[Mutant], base_seed: int) -> str | None:
     tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
     cases = dict.fromkeys(mutant.case for mutant in chosen if mutant.case is not None)
     with ThreadPoolExecutor(PARALLEL) as pool:
-        found = [pool.submit(run_tests, base, piece) for n in range(PIECES) if (piece := tests[n::PIECES])]
+        found = [pool.submit(run_tests, base, tests)] if tests else []
         found += [pool.submit(simulate, base, case, BASELINE_SEEDS, base_seed) for case in cases]
         problem = next((one.result() for one in found if one.result() is not None), None)
     print(f"without any bug: {len(tests)} tests, {len(cases)} cases, {time.monotonic() - began_s:.0f} s", flush=True)
