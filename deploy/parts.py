@@ -3,17 +3,22 @@
     python deploy/parts.py [--nightly] [--seeds N] [--keep-going] [--only PART]... [--list]
 
 Without ``--keep-going`` the first part that fails ends it. Exit code 1 if a part fails. No test gets a second attempt.
+By day the simulation runs beside the integration tests, which leave a third of two cores idle.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 NIGHT_MUTANT_SEEDS = 3_000
@@ -21,17 +26,22 @@ MUTANT_SHARE = 4
 """One of so many mutants is planted in a run; the night plants all of them."""
 WORKERS = {"integration": 3}
 """More than there are cores where tests wait for processes and brokers most of the time; two elsewhere."""
+BESIDE = {"sim": "tests"}
+"""A part that needs the processor alone, and the one that it begins with. It has the lowest priority until its turn."""
+BESIDE_TIMEOUT_S = 1800
+"""For a test of it, which gets less of the processor than it would alone."""
 ALONE = {"formats": "unit/holon/formats"}
 """Folders inside of a part that can be run alone, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuitePart:
-    """One command; ``folder``: the folder of tests that it runs, if it does."""
+    """One command; ``folder``: the folder of tests that it runs; ``beside``: the part that it begins with."""
 
     name: str
     command: tuple[str, ...]
     folder: str | None = None
+    beside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,9 @@ def parts(nightly: bool = False, seeds: int = 100_000) -> list[SuitePart]:
     names = {"quick": "unit", "laws": "laws", "tests": "integration", "attack": "attack", "sim": "sim"}
     for name, folder in names.items():
         if list((ROOT / "tests" / folder).rglob("test_*.py")):
-            found.append(SuitePart(name, _pytest(folder, nightly, WORKERS.get(folder, 2)), folder))
+            beside = None if nightly else BESIDE.get(name)
+            command = _pytest(folder, nightly, WORKERS.get(folder, 2), beside is not None)
+            found.append(SuitePart(name, command, folder, beside))
     if nightly:
         night = ("sim", "--seeds", str(seeds), "--nodes", "10", "--resume", str(ROOT / ".cache" / "night-seeds.json"))
         found.append(SuitePart("seeds", (sys.executable, "-m", "nodes.cli", *night)))
@@ -55,8 +67,9 @@ def parts(nightly: bool = False, seeds: int = 100_000) -> list[SuitePart]:
     return [*found, SuitePart("mutants", (sys.executable, "-m", "deploy.mutants", *mutants))]
 
 
-def _pytest(folder: str, nightly: bool, workers: int) -> tuple[str, ...]:
-    options = ("--nightly", "--timeout", "3600") if nightly else ()
+def _pytest(folder: str, nightly: bool, workers: int, beside: bool = False) -> tuple[str, ...]:
+    options = ("--timeout", str(BESIDE_TIMEOUT_S)) if beside else ()
+    options = ("--nightly", "--timeout", "3600") if nightly else options
     # A file's tests share brokers and stay together, until one of the workers has nothing left.
     shared = ("-n", str(workers), "--dist", "worksteal")
     return (sys.executable, "-m", "pytest", "-q", *shared, *options, f"tests/{folder}")
@@ -70,17 +83,68 @@ def forgotten(known: list[SuitePart]) -> list[str]:
     return sorted(with_tests - run)
 
 
+class RunningPart:
+    """A part that was started; with ``output`` its output is kept there until its turn."""
+
+    def __init__(self, part: SuitePart, nightly: bool, output: IO[bytes] | None = None) -> None:
+        environment = {**os.environ, **({"HYPOTHESIS_PROFILE": "nightly"} if nightly else {})}
+        command = part.command if output is None else ("nice", "-n", "19", *part.command)
+        self._part, self._output, self._began_s = part, output, time.monotonic()
+        self._process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=None if output is None else subprocess.STDOUT,
+            start_new_session=output is not None,
+        )
+
+    def wait(self) -> Outcome:
+        """Its outcome, once it has ended; what it wrote meanwhile is passed on first."""
+        code = self._process.wait()
+        took_s = time.monotonic() - self._began_s
+        if self._output is not None:
+            self._output.seek(0)
+            sys.stdout.write(self._output.read().decode(errors="replace"))
+            sys.stdout.flush()
+        return Outcome(self._part, code, took_s)
+
+    def stop(self) -> None:
+        """End it with its children. Only for a part whose output is kept, which has a session of its own."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
 def run(part: SuitePart, nightly: bool) -> Outcome:
     """Run it, its output passing through."""
     print(f"== {part.name}", flush=True)
-    environment = {**os.environ, **({"HYPOTHESIS_PROFILE": "nightly"} if nightly else {})}
-    began_s = time.monotonic()
-    code = subprocess.run(part.command, cwd=ROOT, env=environment, check=False).returncode
-    return Outcome(part, code, time.monotonic() - began_s)
+    return RunningPart(part, nightly).wait()
 
 
-def table(known: list[SuitePart], outcomes: list[Outcome]) -> str:
-    """A line for each part, and one for all."""
+def run_all(chosen: list[SuitePart], nightly: bool, keep_going: bool) -> list[Outcome]:
+    """The outcomes in order, up to the first failure unless ``keep_going``."""
+    outcomes: list[Outcome] = []
+    running: dict[str, RunningPart] = {}
+    with ExitStack() as ends:
+        for part in chosen:
+            for other in chosen:
+                if other.beside == part.name:
+                    output = ends.enter_context(tempfile.TemporaryFile())
+                    running[other.name] = RunningPart(other, nightly, output)
+                    ends.callback(running[other.name].stop)
+            if part.name in running:
+                print(f"== {part.name}, begun beside {part.beside}", flush=True)
+                outcomes.append(running[part.name].wait())
+            else:
+                outcomes.append(run(part, nightly))
+            if outcomes[-1].exit_code and not keep_going:
+                break
+    return outcomes
+
+
+def table(known: list[SuitePart], outcomes: list[Outcome], took_s: float) -> str:
+    """A line for each part, and one for all, which took ``took_s``."""
     by_part = {outcome.part: outcome for outcome in outcomes}
     lines = []
     for part in known:
@@ -90,7 +154,7 @@ def table(known: list[SuitePart], outcomes: list[Outcome]) -> str:
         else:
             verdict = "passed" if outcome.exit_code == 0 else f"FAILED (exit code {outcome.exit_code})"
             lines.append(f"{part.name:<8} {outcome.took_s:6.0f} s  {verdict}")
-    return "\n".join([*lines, f"{'in all':<8} {sum(o.took_s for o in outcomes):6.0f} s"])
+    return "\n".join([*lines, f"{'in all':<8} {took_s:6.0f} s"])
 
 
 def main() -> int:
@@ -115,12 +179,9 @@ def main() -> int:
     if arguments.list:
         print("\n".join(f"{part.name:<8} {' '.join(part.command)}" for part in chosen))
         return 0
-    outcomes: list[Outcome] = []
-    for part in chosen:
-        outcomes.append(run(part, arguments.nightly))
-        if outcomes[-1].exit_code and not arguments.keep_going:
-            break
-    print(table(chosen, outcomes), flush=True)
+    began_s = time.monotonic()
+    outcomes = run_all(chosen, arguments.nightly, arguments.keep_going)
+    print(table(chosen, outcomes, time.monotonic() - began_s), flush=True)
     return int(any(outcome.exit_code for outcome in outcomes))
 
 

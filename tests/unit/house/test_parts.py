@@ -19,10 +19,17 @@ def test_every_folder_of_tests_is_run_by_some_part() -> None:
 
 def test_table_tells_what_failed_and_what_was_not_run() -> None:
     known = [SuitePart("lint", ()), SuitePart("quick", ()), SuitePart("sim", ())]
-    lines = parts.table(known, [Outcome(known[0], 0, 12.4), Outcome(known[1], 1, 60.0)]).splitlines()
+    lines = parts.table(known, [Outcome(known[0], 0, 12.4), Outcome(known[1], 1, 60.0)], 72.4).splitlines()
     assert lines[0].split() == ["lint", "12", "s", "passed"]
     assert "FAILED (exit code 1)" in lines[1] and lines[2].split() == ["sim", "not", "run"]
     assert lines[3].split() == ["in", "all", "72", "s"]
+
+
+def test_simulation_begins_with_the_integration_tests_by_day() -> None:
+    by_day, by_night = ({part.name: part for part in parts.parts(nightly)} for nightly in (False, True))
+    assert by_day["sim"].beside == "tests" and by_night["sim"].beside is None
+    names = list(by_day)
+    assert names.index("tests") < names.index("sim")
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
