@@ -47,14 +47,19 @@ class Lattice(ABC, Generic[E, V]):
 
     least: ClassVar[float] = -inf
 
+    combines: ClassVar[bool] = False
+    """True where ``combine`` has a meaning: the states of different elements give the state of them all."""
+
     def __init_subclass__(cls) -> None:
-        """Inherited ``kinds`` and ``gathers`` do not hold for inserts and checks of one's own."""
+        """Inherited ``kinds``, ``gathers`` and ``combines`` do not hold for inserts, checks and merges of one's own."""
         super().__init_subclass__()
         own = vars(cls)
         if not {"insert", "fold", "check"}.isdisjoint(own) and "kinds" not in own:
             cls.kinds = frozenset()
         if not {"insert", "insert_many"}.isdisjoint(own) and "gathers" not in own:
             cls.gathers = False
+        if not {"insert", "merge"}.isdisjoint(own) and {"combine", "combines"}.isdisjoint(own):
+            cls.combines = False
 
     @abstractmethod
     def bottom(self) -> Self:
@@ -115,6 +120,18 @@ class Lattice(ABC, Generic[E, V]):
     def shape(self) -> type_of_wire:
         """Parameters that two values must share to be merged (part of the encoded form)."""
         return None
+
+    def combine(self, other: Any) -> None:
+        """Go on as the state after the inserts of both, which were of *different* elements: those of two windows.
+
+        ``merge`` is for two states of one history, and would hide the counts of the one behind those of the other.
+        Types with ``combines`` keep this law: states that were inserted into apart, by whichever actors, combine to the
+        bytes to which ``bottom`` and the state of all these elements do. So it is commutative and associative.
+        ``other`` is neither changed nor aliased. Raises ``TypeError`` where it has no meaning.
+        """
+        if not self.combines:
+            raise TypeError(f"a {self.tag} cannot be combined with one of other elements")
+        self.merge(other)
 
     def copy(self) -> Self:
         """An independent equal value."""

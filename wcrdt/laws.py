@@ -50,8 +50,8 @@ def check_laws(
     Merge is commutative, associative and idempotent, with ``bottom`` as unit. ``merge`` returns whether it changed
     anything, and neither changes nor aliases the other; ``leq`` is merge's order. Mutators inflate; deltas give the
     state after. ``insert_many`` equals inserts, in every form of column; a refused element changes nothing. Equal
-    values have equal bytes and only they. The codec gives the value back and takes nothing that it could not have
-    written.
+    values have equal bytes and only they. States of different elements combine to that of them all. The codec gives the
+    value back and takes nothing that it could not have written.
 
     Args: ``elements`` draws what is inserted (it may draw elements that are refused, but not only such);
     ``max_examples`` None leaves it to hypothesis's profile.
@@ -88,6 +88,7 @@ def check_laws(
             check_wire(state, where, what)
         check_together(states)
         run.check_untouched()
+        check_combined(bottom, _elements_of(script, actors), where)
 
     laws_hold()
     if not any(accepted):
@@ -232,6 +233,49 @@ def _check_mutation(before: AnyLattice, delta: AnyLattice, after: AnyLattice) ->
     _demand(before.leq(after), "mutators only inflate", before, after)
     _demand(encode(joined) == encode(after), "state before and delta give the state after", before, delta, after)
     _demand(delta.leq(after), "a delta is below the state after", delta, after)
+
+
+def check_combined(bottom: AnyLattice, elements: Sequence[tuple[Any, int]], split: int) -> None:
+    """The law of ``combine``: the elements, with their actors, are parted into three states by a number's digits."""
+    parts, both, whole = [bottom.bottom() for _ in range(3)], bottom.bottom(), bottom.bottom()
+    for number, (element, actor) in enumerate(elements):
+        side = split // 3 ** (number % 12) % 3
+        for state in (parts[side], whole, *[both] * (side < 2)):
+            try:
+                state.insert(element, actor=actor)
+            except REFUSALS:
+                break
+    if not bottom.combines:
+        try:
+            whole.combine(whole.copy())
+        except TypeError:
+            return
+        raise LawBroken(f"{bottom.tag}: what does not combine refuses to")
+    a, b, c = parts
+    data = [encode(part) for part in parts]
+    ab, ba, every = _combined(a, b), _combined(b, a), _combined(_combined(a, b), c)
+    _demand(_same(ab.value, both.value), "combined states read as one with the elements of both", a, b, both)
+    _demand(encode(ab) == encode(_combined(bottom, both)), "combine gives the state of the elements of both", a, b)
+    _demand(encode(ab) == encode(ba), "combine is commutative", a, b)
+    _demand(encode(every) == encode(_combined(a, _combined(b, c))), "combine is associative", a, b, c)
+    _demand(encode(every) == encode(_combined(whole, bottom)), "bottom is the unit of combine", whole, every)
+    _demand(data == [encode(part) for part in parts], "combine leaves the other as it was, also later", a, b, c)
+    back = decode(encode(every), bottom)
+    _demand(back == every and _same(back.value, whole.value), "a combined state survives the wire", every, whole)
+
+
+def _elements_of(script: Sequence[Step], actors: Sequence[int]) -> list[tuple[Any, int]]:
+    """The elements of a script's inserts, each with its actor."""
+    found = [(what if verb == "insert_many" else [what], at) for verb, at, what in script if verb != "merge"]
+    return [(element, actors[at]) for elements, at in found for element in elements]
+
+
+def _combined(a: AnyLattice, b: AnyLattice) -> AnyLattice:
+    """A new state; bottom takes what is combined first, so that neither is changed."""
+    made = a.bottom()
+    made.combine(a)
+    made.combine(b)
+    return made
 
 
 def check_wire(state: AnyLattice, where: int, what: int) -> None:

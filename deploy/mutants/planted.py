@@ -7,8 +7,9 @@ from deploy.mutants.planted_code import CODE
 from deploy.mutants.planted_flows import FLOWS
 from deploy.mutants.planted_machine import MACHINE
 from deploy.mutants.planted_replicas import REPLICAS
+from deploy.mutants.planted_sessions import SESSIONS
 from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
 from deploy.mutants.planted_truncation import TRUNCATION
 
-MUTANTS = (*STATE, *MACHINE, *REPLICAS, *TRUNCATION, *TRANSACTIONS, *CHAINS, *CODE, *FLOWS)
+MUTANTS = (*STATE, *MACHINE, *REPLICAS, *TRUNCATION, *TRANSACTIONS, *CHAINS, *CODE, *FLOWS, *SESSIONS)

@@ -19,6 +19,7 @@ class BoolOr(Folding[bool, bool]):
     __slots__ = ("_value",)
     tag: ClassVar[str] = "or"
     compact: ClassVar[bool] = True
+    combines = True
     _start: ClassVar[bool] = False
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from wcrdt.elements import plain
 from wcrdt.lattice import Lattice, type_of_wire
 from wcrdt.lattices.columns import height, number_column, rows_of
 from wcrdt.lattices.counters import GCounter
-from wcrdt.lattices.folding import require_same
+from wcrdt.lattices.folding import require_combining, require_same
 from wcrdt.lattices.histogram import rank_of
 from wcrdt.lattices.keyed.leaves import Leaf
 from wcrdt.lattices.keyed.members.counted import BagLeaf, QuantilesLeaf
@@ -36,6 +36,7 @@ class Counted(Lattice[T, V], Generic[T, V]):
 
     __slots__ = ("_counts",)
     gathers: ClassVar[bool] = True
+    combines = True
 
     def __init__(self) -> None:
         self._counts: MapOf[Any, int, int] = MapOf(GCounter())
@@ -74,6 +75,10 @@ class Counted(Lattice[T, V], Generic[T, V]):
     def merge(self, other: Self) -> bool:
         require_same(self, other)
         return self._counts.merge(other._counts)
+
+    def combine(self, other: Self) -> None:
+        require_combining(self, other)
+        self._counts.combine(other._counts)
 
     def leq(self, other: Self) -> bool:
         return self._counts.leq(other._counts)

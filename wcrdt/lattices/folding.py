@@ -61,6 +61,13 @@ class Folding(Lattice[E, V]):
         return self.own(actor)
 
 
+def require_combining(mine: Lattice[Any, Any], other: Lattice[Any, Any]) -> None:
+    """The same for ``combine``, also where a part has none."""
+    require_same(mine, other)
+    if not mine.combines:
+        raise TypeError(f"a {mine.tag} of shape {mine.shape()} cannot be combined with one of other elements")
+
+
 def require_same(mine: Lattice[Any, Any], other: Lattice[Any, Any]) -> None:
     """Raise ``TypeError`` for a merge of two types or shapes; it would give a value without a meaning."""
     if type(mine) is not type(other):

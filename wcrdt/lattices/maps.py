@@ -6,11 +6,12 @@ from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from wcrdt.codec import element_from_wire, element_to_wire, require, rows_from_wire
-from wcrdt.elements import Distinct, element_of, identity, ordered, plain, precedes
+from wcrdt.elements import Distinct, identity, ordered, precedes
 from wcrdt.lattice import Lattice, type_of_wire
-from wcrdt.lattices.columns import Groups, group_by, height, int_column, rows_of, take
-from wcrdt.lattices.folding import Folding, require_same
+from wcrdt.lattices.columns import Groups, height, take
+from wcrdt.lattices.folding import Folding, require_combining, require_same
 from wcrdt.lattices.keyed.columns import KeyedColumns, columns_from_wire
+from wcrdt.lattices.keyed.elements import grouped_keys, key_of, two_columns
 from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, grouped
 from wcrdt.lattices.keyed.records import leaf_of
 from wcrdt.lattices.keyed.view import KeyedView
@@ -72,11 +73,11 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
 
     def check(self, element: tuple[K, IE]) -> None:
         key, part = element
-        self._entries.get(_key(key), self.inner).check(part)
+        self._entries.get(key_of(key), self.inner).check(part)
 
     def insert(self, element: tuple[K, IE], *, actor: int = 0) -> Self:
         raw, part = element
-        key = _key(raw)
+        key = key_of(raw)
         entry = self._found(key)
         if entry is None:
             entry = self.inner.bottom()
@@ -92,7 +93,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
         The delta has the keys that changed. Types that fold give their whole contribution there, others what was
         added; both give the state after when they are merged into the state before.
         """
-        key_column, parts = _two_columns(elements)
+        key_column, parts = two_columns(elements)
         if height((key_column, parts)) == 0:
             return self.bottom()
         self._wire = None
@@ -123,7 +124,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
 
     def _insert_objects(self, key_column: Any, parts: Any, known: tuple[Keys, Groups] | None, actor: int) -> Self:
         folds = isinstance(self.inner, Folding) and self.inner.folds
-        keys, groups = _group(key_column, stable=not folds) if known is None else (known[0].tolist(), known[1])
+        keys, groups = grouped_keys(key_column, stable=not folds) if known is None else (known[0].tolist(), known[1])
         if isinstance(self.inner, Folding) and folds:
             partials = self.inner.fold_groups(parts, groups)
             if partials is not None:
@@ -137,9 +138,9 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
         return delta
 
     def check_many(self, elements: Any) -> None:
-        key_column, parts = _two_columns(elements)
+        key_column, parts = two_columns(elements)
         if height((key_column, parts)):
-            keys, groups = _group(key_column)
+            keys, groups = grouped_keys(key_column)
             for key, rows in zip(keys, groups.members(), strict=True):
                 self._entries.get(key, self.inner).check_many(take(parts, rows))
 
@@ -252,6 +253,18 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
                 changed = True
         return changed
 
+    @property
+    def combines(self) -> bool:  # type: ignore[override]
+        return self.inner.combines
+
+    def combine(self, other: Self) -> None:
+        """Key by key; the keys of a counter have one actor then."""
+        require_combining(self, other)
+        entries = self._objects()
+        self._entries, self._columns, self._wire = {}, None, None
+        for key, part in [*entries.items(), *other._objects().items()]:
+            self._entry(key).combine(part)
+
     def leq(self, other: Self) -> bool:
         if self._columns is not None or other._columns is not None:
             try:
@@ -281,7 +294,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
 
     def get(self, key: K) -> IV | None:
         """The value under a key, None if there is none."""
-        entry = self._found(_key(key))
+        entry = self._found(key_of(key))
         return None if entry is None else entry.value
 
     def __len__(self) -> int:
@@ -290,15 +303,15 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
         return self._columns.height + sum(not len(self._columns.row_of(key)) for key in self._entries)
 
     def __contains__(self, key: object) -> bool:
-        return self._found(_key(key)) is not None
+        return self._found(key_of(key)) is not None
 
     def restricted(self, keys: Iterable[K]) -> Self:
         """An independent map with those of these keys that are there."""
         part = self.bottom()
         for key in keys:
-            entry = self._found(_key(key))
+            entry = self._found(key_of(key))
             if entry is not None:
-                part._entries[_key(key)] = entry.copy()
+                part._entries[key_of(key)] = entry.copy()
         return part
 
     # --- wire -----------------------------------------------------------------------------------------------------
@@ -366,30 +379,3 @@ class ColumnsOf(KeyedMap[K, IE, IV, KeyedView[K, IV]]):
         if columns is None:
             return KeyedView(None, {})
         return KeyedView(columns.copy() if columns is self._columns else columns)
-
-
-def _key(x: Any) -> Hashable:
-    """The plain key, or ``TypeError`` for one that a dict would take for another."""
-    key = identity(plain(x))
-    if type(key) is Distinct:
-        raise TypeError(f"{x!r} cannot be a key of a map: use ints, text, bytes or tuples of these (int(flag), str(x))")
-    return key
-
-
-def _group(column: Any, stable: bool = True) -> tuple[list[Hashable], Groups]:
-    """Distinct keys of a column and their rows."""
-    keys, groups = group_by(column, stable=stable)
-    if int_column(column) is None:
-        for key in keys:
-            _key(element_of(key))
-    return keys, groups
-
-
-def _two_columns(elements: Any) -> tuple[Any, Any]:
-    """Columns of keys and parts, from these or from rows of pairs."""
-    if not isinstance(elements, tuple):
-        rows = rows_of(elements)
-        return [key for key, _ in rows], [part for _, part in rows]
-    if len(elements) != 2:
-        raise ValueError(f"a map takes a column of keys and a column of parts, not {len(elements)} columns")
-    return elements

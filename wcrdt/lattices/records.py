@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from wcrdt.codec import require
 from wcrdt.lattice import E, Lattice, V, type_of_wire
 from wcrdt.lattices.columns import Groups, height, rows_of
-from wcrdt.lattices.folding import Folding, require_same
+from wcrdt.lattices.folding import Folding, require_combining, require_same
 
 AE = TypeVar("AE")
 AV = TypeVar("AV")
@@ -19,12 +19,13 @@ BV = TypeVar("BV")
 class Product(Folding[E, V]):
     """Parts in a fixed order; an element is a tuple with one part's element each. A partial is a tuple of partials."""
 
-    __slots__ = ("_parts", "compact", "gathers")
+    __slots__ = ("_parts", "combines", "compact", "gathers")
 
     def __init__(self, parts: tuple[Lattice[Any, Any], ...]) -> None:
         self._parts = parts
         self.compact = all(part.compact for part in parts)  # type: ignore[misc]  # narrower than the class's default
         self.gathers = all(part.gathers for part in parts)  # type: ignore[misc]
+        self.combines = all(part.combines for part in parts)  # type: ignore[misc]
 
     def bottom(self) -> Self:
         return self._with(tuple(part.bottom() for part in self._parts))
@@ -107,6 +108,11 @@ class Product(Folding[E, V]):
         for mine, theirs in zip(self._parts, other._parts, strict=True):
             changed |= mine.merge(theirs)
         return changed
+
+    def combine(self, other: Self) -> None:
+        require_combining(self, other)
+        for mine, theirs in zip(self._parts, other._parts, strict=True):
+            mine.combine(theirs)
 
     def leq(self, other: Self) -> bool:
         return all(mine.leq(theirs) for mine, theirs in zip(self._parts, other._parts, strict=True))

@@ -24,6 +24,7 @@ class GrowingSet(Lattice[T, V], Generic[T, V]):
     __slots__ = ("_members",)
     gathers: ClassVar[bool] = True
     kinds = NUMBERS
+    combines = True
 
     def __init__(self) -> None:
         self._members: set[Hashable] = set()

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from wcrdt.codec import element_to_wire, index_from_wire, int_from_wire, number_from_wire, require
 from wcrdt.elements import exact_add
 from wcrdt.lattice import E, V, type_of_wire
-from wcrdt.lattices.folding import Folding, require_same
+from wcrdt.lattices.folding import Folding, require_combining, require_same
 
 Number = Any  # int | Decimal, not below 0
 Row = tuple[Number, ...]
@@ -24,6 +24,7 @@ class Tallies(Folding[E, V]):
 
     __slots__ = ("_rows",)
 
+    combines = True
     width: int
     _add: ClassVar[Any] = staticmethod(add)
 
@@ -62,6 +63,14 @@ class Tallies(Folding[E, V]):
                     rows[actor] = joined
                     changed = True
         return changed
+
+    def combine(self, other: Self) -> None:
+        """All rows become one, of actor 0: a row for each actor would only be larger."""
+        require_combining(self, other)
+        mine, theirs = self.totals(), other.totals()
+        self._rows = {}
+        self.absorb(mine, 0)
+        self.absorb(theirs, 0)
 
     def leq(self, other: Self) -> bool:
         zeros = (0,) * self.width

@@ -49,6 +49,7 @@ class ThetaSketch(Lattice[Element, float]):
     __slots__ = ("_compact", "_lg_k", "_union")
     tag: ClassVar[str] = "theta"
     gathers: ClassVar[bool] = True
+    combines = True
 
     def __init__(self, lg_k: int = 12) -> None:
         if not 5 <= lg_k <= 26:

@@ -33,6 +33,7 @@ class TopK(Lattice[tuple[S, T], tuple[tuple[S, T], ...]], Generic[S, T]):
     __slots__ = ("_distinct", "_k", "_pairs")
     tag: ClassVar[str] = "topk"
     gathers: ClassVar[bool] = True
+    combines = True
 
     def __init__(self, k: int, *, distinct: bool = True) -> None:
         if k < 1:

@@ -18,6 +18,7 @@ from wcrdt import (
     Min,
     ORSet,
     PairOf,
+    PNCounter,
     RecordOf,
     Sum,
     TopK,
@@ -190,6 +191,26 @@ def test_a_restricted_map_is_independent():
     part = counts.restricted(["b", "c"])
     part.insert(("b", 1))
     assert (part.value, counts.value) == ({"b": 3}, {"a": 1, "b": 2})
+
+
+@pytest.mark.parametrize("inner", [GCounter(), Sum(), GSet(), RecordOf(n=PNCounter(), top=Max())])
+@pytest.mark.parametrize(("left", "right"), [(200, 200), (200, 3), (3, 200)])
+def test_maps_that_are_columns_combine_as_objects_do(inner: Lattice[Any, Any], left: int, right: int):
+    def element(number: int) -> Any:
+        return (number, -number) if isinstance(inner, RecordOf) else number
+
+    columns, single, both = [MapOf(inner), MapOf(inner)], [MapOf(inner), MapOf(inner)], MapOf(inner)
+    for side, rows in enumerate((left, right)):
+        elements = [(number % 90, element(number + side)) for number in range(rows)]
+        columns[side].insert_many(([key for key, _ in elements], [part for _, part in elements]), actor=side)
+        for one in elements:
+            single[side].insert(one, actor=side)
+            both.insert(one, actor=side)
+    assert columns[0].held_as_columns is (left == 200)
+    columns[0].combine(columns[1])
+    single[0].combine(single[1])
+    assert columns[0] == single[0]
+    assert columns[0].value == both.value
 
 
 def test_maps_of_maps_and_records_group_their_columns():

@@ -240,6 +240,35 @@ class Resurrects(ORSet):
         return changed
 
 
+class CombinesByMerge(GCounter):
+    """Counts of different elements hide each other."""
+
+    __slots__ = ()
+
+    def combine(self, other):
+        self.merge(other)
+
+
+class SharesWhatItCombines(GSet):
+    """Takes over the other's set when empty."""
+
+    __slots__ = ()
+
+    def combine(self, other):
+        if not self._members:
+            self._members = other._members
+        self._members |= other._members
+
+
+class CombinesUncombined(ORSet):
+    """Combines though it says that it does not."""
+
+    __slots__ = ()
+
+    def combine(self, other):
+        self.merge(other)
+
+
 EDITS = st.tuples(st.sampled_from(["add", "remove"]), st.integers(0, 1))
 BROKEN: list[tuple[Callable[[], Lattice], st.SearchStrategy, str]] = [
     (AddsInMerge, st.integers(0, 3), ""),
@@ -262,6 +291,9 @@ BROKEN: list[tuple[Callable[[], Lattice], st.SearchStrategy, str]] = [
     (Deflates, SMALL, ""),
     (lambda: KeepsTooFew(3), st.tuples(SMALL, SMALL), ""),
     (Resurrects, EDITS, ""),
+    (CombinesByMerge, st.integers(0, 3), "combine"),
+    (SharesWhatItCombines, SMALL, "combine"),
+    (CombinesUncombined, EDITS, "does not combine refuses"),
 ]
 
 
@@ -269,6 +301,14 @@ BROKEN: list[tuple[Callable[[], Lattice], st.SearchStrategy, str]] = [
 def test_a_broken_type_is_found(make, elements, reason):
     with settings_without_database(), pytest.raises(LawBroken, match=reason or None):
         check_laws(make(), elements, max_examples=1_000)
+
+
+def test_a_type_with_a_merge_of_its_own_does_not_inherit_that_it_combines():
+    assert GCounter.combines
+    assert not LastWriter.combines
+    assert not MapOf(LastWriter()).combines
+    with pytest.raises(TypeError, match="cannot be combined"):
+        LastWriter().combine(LastWriter())
 
 
 def test_a_type_that_refuses_everything_is_not_taken_for_lawful():

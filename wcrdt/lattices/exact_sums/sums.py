@@ -28,6 +28,7 @@ class ExactSums(ExactTallies[E, V]):
     """
 
     __slots__ = ()
+    combines = True
     degree: ClassVar[int] = 1
 
     def fold_groups(self, column: Any, groups: Groups) -> list[Row] | None:

@@ -1,0 +1,36 @@
+"""Keys and parts of the elements of a map, from rows of pairs or from two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from wcrdt.elements import Distinct, element_of, identity, plain
+from wcrdt.lattices.columns import Groups, group_by, int_column, rows_of
+
+
+def key_of(x: Any) -> Hashable:
+    """The plain key, or ``TypeError`` for one that a dict would take for another."""
+    key = identity(plain(x))
+    if type(key) is Distinct:
+        raise TypeError(f"{x!r} cannot be a key of a map: use ints, text, bytes or tuples of these (int(flag), str(x))")
+    return key
+
+
+def grouped_keys(column: Any, stable: bool = True) -> tuple[list[Hashable], Groups]:
+    """Distinct keys of a column and their rows."""
+    keys, groups = group_by(column, stable=stable)
+    if int_column(column) is None:
+        for key in keys:
+            key_of(element_of(key))
+    return keys, groups
+
+
+def two_columns(elements: Any) -> tuple[Any, Any]:
+    """Columns of keys and parts, from these or from rows of pairs."""
+    if not isinstance(elements, tuple):
+        rows = rows_of(elements)
+        return [key for key, _ in rows], [part for _, part in rows]
+    if len(elements) != 2:
+        raise ValueError(f"a map takes a column of keys and a column of parts, not {len(elements)} columns")
+    return elements
