@@ -1,6 +1,6 @@
 """Compares two checkouts by whole commands that run in turn: throughput, latency, failures, transactions, memory.
 
-    python deploy/compare_checkouts.py BEFORE AFTER [--rounds 3] [--only NAME]... [--quick] [--json] [--list]
+    python deploy/compare_checkouts.py BEFORE AFTER [--rounds 3] [--only NAME]... [--quick] [--events N] [--json] [--list]
 
 Each checkout runs with its own ``.venv``. Each row has the medians of both and their ratio; ``better`` is the direction
 of an improvement. ``load`` is the machine's load when a row began: a busy machine makes figures of
@@ -169,6 +169,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", action="append", default=[], help="rows whose name contains this (may be repeated)")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all commands work")
+    parser.add_argument("--events", type=int, help="of Nexmark's runs; few of them measure the start of nodes")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each row")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
@@ -178,7 +179,9 @@ def main() -> int:
         return 0
     if options.before is None or options.after is None:
         parser.error("name two checkouts, each with a .venv (make setup)")
-    failed, sizes = False, QUICK if options.quick else FULL
+    failed, sizes = False, {**(QUICK if options.quick else FULL)}
+    if options.events:
+        sizes["events"] = str(options.events)
     before, after = options.before.resolve(), options.after.resolve()
     for measured in chosen:
         try:
