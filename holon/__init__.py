@@ -28,6 +28,7 @@ from holon.program.function import ProcessingFunction, on_window
 from holon.program.states import WCRDT, Local, WLocal
 from holon.source import BoundedOutOfOrderness, ManualWatermarks, Source, WatermarkStrategy
 from wcrdt.windows.assigners import Assigner, GlobalWindow, Sliding, Tumbling, Window
+from wcrdt.windows.sessions import Session
 
 __all__ = [
     "WCRDT",
@@ -56,6 +57,7 @@ __all__ = [
     "ProcessingFunction",
     "Raw",
     "RecordKey",
+    "Session",
     "Sliding",
     "Source",
     "Tombstone",

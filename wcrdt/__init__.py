@@ -19,6 +19,7 @@ from wcrdt.lattices.theta import ThetaSketch
 from wcrdt.lattices.topk import TopK
 from wcrdt.laws import LawBroken, check_laws
 from wcrdt.windows.assigners import Assigner, Sliding, Tumbling, Window
+from wcrdt.windows.sessions import Session
 
 __all__ = [
     "Assigner",
@@ -47,6 +48,7 @@ __all__ = [
     "PairOf",
     "Quantiles",
     "RecordOf",
+    "Session",
     "Sliding",
     "Sum",
     "ThetaSketch",

@@ -95,6 +95,14 @@ def encode_element(x: Element) -> bytes:
     return _encoder.encode(element_to_wire(x))
 
 
+def decode_element(data: bytes) -> Element:
+    """Inverse of ``encode_element``; raises ``DecodeError``."""
+    try:
+        return element_from_wire(_decoder.decode(data))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError, TypeError) as error:
+        raise DecodeError(f"not an element: {error}") from None
+
+
 def _int_bytes(x: int) -> bytes:
     """Two's complement, big-endian, as short as possible."""
     return x.to_bytes((x.bit_length() + 8) // 8 if x >= 0 else ((x + 1).bit_length() + 8) // 8, "big", signed=True)

@@ -120,9 +120,9 @@ FLOWS = (
     ),
     Mutant(
         "windows of each partition are those of all",
-        "holon/dataflow/compiling.py",
-        "    if step.alone:\n        return WLocal(",
-        "    if step.number < 0:\n        return WLocal(",
+        "holon/dataflow/aggregations.py",
+        "        if self.alone:\n            return WLocal(",
+        "        if self.number < 0:\n            return WLocal(",
         tests=VERBS,
     ),
     Mutant(

@@ -14,6 +14,7 @@ from holon.dataflow.streams import (
     WindowedStream,
 )
 from wcrdt.windows.assigners import Sliding, Tumbling
+from wcrdt.windows.sessions import Session
 
 __all__ = [
     "Flow",
@@ -25,6 +26,7 @@ __all__ = [
     "PartitionStream",
     "PartitionWindowedStream",
     "ResultStream",
+    "Session",
     "Sliding",
     "Stream",
     "Tumbling",

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
 from holon.dataflow.aggregations import Aggregation, LateRows, Results, Top
 from holon.dataflow.errors import FlowError, caller
 from holon.dataflow.groups import Aggregate, aggregates_of, identity
 from holon.dataflow.row_types import MapColumns, OfType
+from holon.dataflow.sessions.step import SessionAggregation
 from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United
 from holon.formats.batch import Columns
 from wcrdt import Lattice
 from wcrdt.windows.assigners import Assigner
+from wcrdt.windows.sessions import Session
 
 S = TypeVar("S", bound=Step)
+Windows = Assigner | Session
 
 
 class FlowSteps(Protocol):
@@ -81,7 +85,7 @@ class Windowing:
 
     _alone = False
 
-    def __init__(self, flow: FlowSteps, step: Step, key: Callable[[Any], Any] | None, windows: Assigner) -> None:
+    def __init__(self, flow: FlowSteps, step: Step, key: Callable[[Any], Any] | None, windows: Windows) -> None:
         self._flow = flow
         self._step = step
         self._key = key
@@ -113,13 +117,16 @@ class Windowing:
         columnar: bool,
     ) -> Step:
         number, place = self._flow.next_number(), caller()
-        step = Aggregation(
+        windows, make = self._windows, Aggregation
+        if isinstance(windows, Session):
+            windows, make = windows.slices, partial(SessionAggregation, session=windows)
+        step = make(
             number,
             place,
             self._step,
             columnar=columnar,
             key=key,
-            windows=self._windows,
+            windows=windows,
             aggregates=aggregates,
             result=result,
             alone=self._alone,

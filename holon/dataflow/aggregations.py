@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -31,6 +31,9 @@ from holon.dataflow.steps import (
 )
 from holon.dataflow.tracing import trace_with
 from holon.formats.batch import Column
+from holon.program.context import Context
+from holon.program.function import HandlerScope
+from holon.program.states import WCRDT, StateDeclaration, Windowed, WLocal
 from wcrdt import ColumnsOf, GCounter, Lattice, RecordOf
 from wcrdt.windows.assigners import Assigner, Window
 
@@ -52,6 +55,9 @@ class Aggregation(Step):
     name: str = "agg"
     out: Entry | None = None
     late: Entry | None = None
+
+    is_parting = False
+    """Whether the rows of a window come in several parts."""
 
     @property
     def verb(self) -> str:  # type: ignore[override]
@@ -116,10 +122,14 @@ class Aggregation(Step):
 
     def elements(self, rows: Rows) -> Any:
         """The columns that are inserted: of keys, and of each aggregate's elements."""
-        ones = np.ones(len(rows), np.int64)
-        found = [ones if one.of is None else self._column(self.names[i], one.of, rows) for i, one in self._asked()]
-        parts = tuple(found) if found else (ones,)
+        parts = self._aggregated(rows) or (np.ones(len(rows), np.int64),)
         return parts if self.key is None else (self._column("key", self.key, rows), parts)
+
+    def _aggregated(self, rows: Rows) -> tuple[Column, ...]:
+        """A column of the elements of each aggregate."""
+        ones = np.ones(len(rows), np.int64)
+        asked = self.aggregates.items()
+        return tuple(ones if one.of is None else self._column(self.names[i], one.of, rows) for i, one in asked)
 
     def checked_elements(self, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
         """The same with their times; raises what inserting them would."""
@@ -131,18 +141,49 @@ class Aggregation(Step):
     def _bottom(self) -> Lattice[Any, Any]:
         return self.bottom()
 
-    def _asked(self) -> list[tuple[Identity, Aggregate]]:
-        return list(self.aggregates.items())
-
     def _column(self, name: str, function: Callable[[Any], Any], rows: Rows) -> Column:
         return column(self._followed[name][0], function, rows)
 
     def take(self, rows: Rows, target: Target) -> None:
         target.insert(self, rows)
 
+    # --- its states ---------------------------------------------------------------------------------------------------
+
+    def declared(self) -> Windowed[Any, Any]:
+        """The state that rows are inserted into."""
+        assert self.windows is not None
+        if self.alone:
+            return WLocal(self.bottom(), self.windows, name=self.state)
+        return WCRDT(self.bottom(), self.windows, stage=self.stage, name=self.state)
+
+    def further_states(self) -> Sequence[StateDeclaration]:
+        """The states beside it."""
+        return ()
+
+    def answered(self, state: Windowed[Any, Any]) -> tuple[Windowed[Any, Any], HandlerScope]:
+        """The state whose windows are answered with rows, and where; ``state`` is the one that is declared."""
+        return state, "partition" if self.alone else "global"
+
+    def insert(
+        self,
+        ctx: Context,
+        state: Windowed[Any, Any],
+        elements: Any,
+        ts_ms: NDArray[np.int64],
+        rows: NDArray[np.intp] | None = None,
+    ) -> None:
+        """Insert elements with their times; ``rows`` as of ``insert_many``."""
+        ctx[state].insert_many(elements, ts_ms, rows)
+
+    async def read(self, ctx: Context, state: Windowed[Any, Any], window: Window) -> Rows:
+        """The groups of a complete window of the state that is answered."""
+        return self.groups(await ctx[state].window_value(window), window, ctx.timestamp_ms)
+
     def groups(self, value: Any, window: Window, ts_ms: int) -> Rows:
         """The groups of a complete window, in the order of keys, with this event time: the last one in the window."""
         keys, values = value.columns() if self.key is not None else ([None], {name: [v] for name, v in value.items()})
+        if not isinstance(values, Mapping):  # some lattices and keys are no columns
+            values = {name: [each[name] for each in values] for name in self.names.values()}
         count = len(as_list(keys))
         columns = {name: each if isinstance(each, np.ndarray) else list(map(plain_value, as_list(each)))
                    for name, each in values.items()}  # fmt: skip
@@ -151,16 +192,18 @@ class Aggregation(Step):
             "window.end_ms": np.full(count, window.end_ms), **columns,
         })  # fmt: skip
 
-    def results(self, groups: Rows, window: Window) -> Rows:
+    def results(self, groups: Rows) -> Rows:
         """A row of each group."""
         decision, _ = self.followed_result
         if decision is not None:
             return mapped(decision, struct_of(decision), groups)
         assert self.result is not None and groups.columns is not None
-        keys, _, _, *values = groups.columns.values()
         names = list(groups.columns)[3:]
-        rows = zip(as_list(keys), zip(*map(as_list, values), strict=True), strict=True)
-        made = [ReadGroup(key, window, dict(zip(names, row, strict=True)), self.names) for key, row in rows]
+        rows = zip(*map(as_list, groups.columns.values()), strict=True)
+        made = [
+            ReadGroup(key, Window(start, end), dict(zip(names, values, strict=True)), self.names)
+            for key, start, end, *values in rows
+        ]
         return groups.replaced(objects=list(map(self.result, made)))
 
 
@@ -182,6 +225,10 @@ class Results(Entry):
     def stage(self) -> int:
         assert self.of is not None
         return self.of.stage + 1
+
+    @property
+    def is_parted(self) -> bool:
+        return self.of is not None and self.of.is_parting
 
 
 @dataclass(eq=False)
@@ -241,7 +288,7 @@ class Top(Step):
         if self.stage == 0:
             raise self.error("top() is per window, and no window is before it; put window() and agg() before it")
         if self.is_parted:
-            raise self.error("the rows of a window come in parts behind union(); put window() and agg() between them")
+            raise self.error("rows come in parts behind union() and sessions; put window() and agg() between them")
 
     def take(self, rows: Rows, target: Target) -> None:
         found = without_failing(self, rows, target, self._with_values)

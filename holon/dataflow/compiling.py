@@ -23,7 +23,7 @@ from holon.errors import USER_ERRORS, described
 from holon.formats.batch import Batch, Column
 from holon.program.context import Context
 from holon.program.function import on_window
-from holon.program.states import WCRDT, Windowed, WLocal
+from holon.program.states import Windowed
 from holon.tracebacks import own_frames
 from wcrdt.windows.assigners import Window
 
@@ -51,8 +51,8 @@ class Compiled:
     def __init__(self, entry: Entry, steps: Sequence[Step], outputs: Mapping[int, str]) -> None:
         self.outputs = outputs
         self._aggregations = [step for step in steps if isinstance(step, Aggregation)]
-        self._declared = {step.number: _declared(step) for step in self._aggregations}
-        self.states = list(self._declared.values())
+        self._declared = {step.number: step.declared() for step in self._aggregations}
+        self.states = [*self._declared.values(), *(one for step in self._aggregations for one in step.further_states())]
         self.process_batch = _named("process_batch", partial(_process_batch, entry, outputs, self._declared))
         self.handlers = [self._handler(step) for step in self._aggregations]
 
@@ -60,14 +60,8 @@ class Compiled:
         state = self._declared[step.number]
         handler = _Handler(step, state, self.outputs, self._declared)
         named = _named(f"complete_{step.state}", handler)
-        return on_window(state)(named) if step.alone else on_window(state, scope="global")(named)
-
-
-def _declared(step: Aggregation) -> Windowed[Any, Any]:
-    assert step.windows is not None
-    if step.alone:
-        return WLocal(step.bottom(), step.windows, name=step.state)
-    return WCRDT(step.bottom(), step.windows, stage=step.stage, name=step.state)
+        answered, scope = step.answered(state)
+        return on_window(answered, scope=scope)(named)
 
 
 def _named(name: str, function: Any) -> Any:
@@ -153,7 +147,7 @@ class _OfRecords(_Target):
             rows = self._without_late(step, rows, late)
         if len(rows):
             self._take(rows)
-            state.insert_many(step.elements(rows), rows.ts_ms, rows.index)
+            step.insert(self._ctx, self._states[step.number], step.elements(rows), rows.ts_ms, rows.index)
 
     def _without_late(self, step: Aggregation, rows: Rows, late: NDArray[np.intp]) -> Rows:
         too_late = rows.take(late)
@@ -186,13 +180,13 @@ class _OfWindows(_Target):
         self._ctx.emit(value, output=self._outputs[step.number], key=key)
 
     def insert(self, step: Aggregation, rows: Rows) -> None:
-        state = self._ctx[self._states[step.number]]
+        state = self._states[step.number]
         if not self.takes_failing:
-            state.insert_many(step.elements(rows), rows.ts_ms)
+            step.insert(self._ctx, state, step.elements(rows), rows.ts_ms)
             return
         found = without_failing(step, rows, self, step.checked_elements)
         if found is not None:
-            state.insert_many(*found)
+            step.insert(self._ctx, state, *found)
 
     def fail(self, step: Any, row: Rows, error: BaseException) -> None:
         of = step.of if isinstance(step, Results) else None
@@ -233,10 +227,10 @@ class _Handler:
     async def __call__(self, window: Window, ctx: Context) -> None:
         out = self.step.out
         assert out is not None
-        groups = self.step.groups(await ctx[self.state].window_value(window), window, ctx.timestamp_ms)
+        groups = await self.step.read(ctx, self.state, window)
         if len(groups):
             target = _OfWindows(ctx, self.outputs, self.states, groups)
-            rows = without_failing(out, groups, target, partial(self.step.results, window=window))
+            rows = without_failing(out, groups, target, self.step.results)
             if rows is not None:
                 out.pass_on(rows, target)
 

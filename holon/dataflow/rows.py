@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.expressions import Indices
 from holon.formats.batch import Column, take_columns
+from wcrdt.windows.assigners import Window
 
 VALUE = ""
 """The column of rows that are no Structs."""
@@ -51,6 +52,8 @@ class Rows:
             found: Any = self.objects() if self.struct is not None or self.columns is None else self.columns[VALUE]
         elif ".".join(path) in self.columns:
             return self.columns[".".join(path)]
+        elif path == ("window",) and self.struct is None:  # of groups
+            return list(map(Window, *(as_list(self.columns[f"window.{end}"]) for end in ("start_ms", "end_ms"))))
         else:
             above = path[:-1]
             return [getattr(each, path[-1]) for each in as_list(self.field(above))]

@@ -11,6 +11,7 @@ from holon.dataflow.steps import Step
 from holon.formats.batch import Columns
 from wcrdt import Lattice
 from wcrdt.windows.assigners import Assigner
+from wcrdt.windows.sessions import Session
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -66,7 +67,7 @@ class Stream(RowVerbs, Generic[T]):
         """Group rows by an int, a text, bytes or a tuple of these."""
         return KeyedStream(self._flow, self._step, function)
 
-    def window(self, windows: Assigner) -> WindowedStream[None, T]:
+    def window(self, windows: Assigner | Session) -> WindowedStream[None, T]:
         """Windows over all rows."""
         return WindowedStream(self._flow, self._step, None, windows)
 
@@ -96,7 +97,7 @@ class KeyedStream(Generic[K, T]):
         self._step = step
         self._key = key
 
-    def window(self, windows: Assigner) -> WindowedStream[K, T]:
+    def window(self, windows: Assigner | Session) -> WindowedStream[K, T]:
         """A group for each key and window."""
         return WindowedStream(self._flow, self._step, self._key, windows)
 
@@ -199,7 +200,7 @@ class PartitionStream(RowVerbs, Generic[T]):
         """Group rows by an int, a text, bytes or a tuple of these."""
         return PartitionKeyedStream(self._flow, self._step, function)
 
-    def window(self, windows: Assigner) -> PartitionWindowedStream[None, T]:
+    def window(self, windows: Assigner | Session) -> PartitionWindowedStream[None, T]:
         """Windows over all rows."""
         return PartitionWindowedStream(self._flow, self._step, None, windows)
 
@@ -229,7 +230,7 @@ class PartitionKeyedStream(Generic[K, T]):
         self._step = step
         self._key = key
 
-    def window(self, windows: Assigner) -> PartitionWindowedStream[K, T]:
+    def window(self, windows: Assigner | Session) -> PartitionWindowedStream[K, T]:
         """A group for each key and window."""
         return PartitionWindowedStream(self._flow, self._step, self._key, windows)
 

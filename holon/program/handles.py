@@ -100,6 +100,14 @@ class WindowedHandle(Generic[E, V]):
         """
         return SafeRead(self, window)
 
+    def window_state(self, window: Window) -> Lattice[E, V]:
+        """In an ``on_window`` handler: the lattice of a window, of which ``window_value`` reads the value.
+
+        It is shared: combine it into another one, but do not write it. Raises ``TrackError`` elsewhere, and what
+        ``window_value`` raises.
+        """
+        return self._scope.window_state(self.name, window)
+
     def peek(self, window: Window) -> V | None:
         """The unsafe read: the value if the window is complete here and now, else None.
 

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.errors import (
-    NondeterminismError,
-    TrackError,
-    WindowReadDeadlock,
-    refuse_returned,
-)
+from holon.errors import NondeterminismError, TrackError, refuse_returned
+from holon.program import window_read_errors as window_reads
 from holon.program.checkpointable import CheckpointableLocals
 from holon.program.insert_arguments import (
     check_heights,
@@ -27,7 +23,6 @@ from holon.program.insert_arguments import (
 from holon.program.insert_buffer import GatheredRows, gathering, is_lasting
 from holon.program.late_inserts import LateInserts
 from holon.program.program import JobProgram
-from holon.program.window_read_errors import refuse_forgotten_reads, refuse_later_window, refuse_old, refuse_write
 from holon.time.units import MAX_TS_MS
 from wcrdt.replica.replica import Replica, actor_of
 from wcrdt.replica.slots import RECORD_START, OwnTrack, start_of_stage
@@ -240,7 +235,7 @@ class Scope:
         self.refuse_if_tainted(f"inserting into {name!r}")
         in_window = self.track_name == "window"
         if in_window != (decl.stage > 0) or (in_window and decl.stage <= self.now[1]):
-            refuse_write(name, decl.stage, self.now[1] if in_window else None)
+            window_reads.refuse_write(name, decl.stage, self.now[1] if in_window else None)
         if in_window:
             stage = self.now[1]
             return self.answers[stage], actor_of(self.partition, stage)
@@ -279,9 +274,19 @@ class Scope:
         return self.replica.is_complete(name, window) if decl.shared else True
 
     def final_value(self, name: str, window: Window) -> Any:
-        if not self.windowed[name].shared:
-            return self._private_value(name, window)
-        return self.replica.final_value(name, window).value
+        return self._final_state(name, window).value
+
+    def window_state(self, name: str, window: Window) -> Any:
+        if self.track_name != "window":
+            window_reads.refuse_record_track(name)
+        self._check_readable(name, window)
+        return self._final_state(name, window)
+
+    def _final_state(self, name: str, window: Window) -> Any:
+        if self.windowed[name].shared:
+            return self.replica.final_value(name, window)
+        self.apply(name)
+        return self.private.contributions.get(name, {}).get(window, self.windowed[name].bottom.bottom())
 
     def peek(self, name: str, window: Window) -> Any:
         shared = self.windowed[name].shared
@@ -291,14 +296,10 @@ class Scope:
         if not shared:
             self.apply(name)
             readable = self._closed_at(window, self.watermark_ms) and window in self.private.contributions.get(name, {})
-            return self._private_value(name, window) if readable else None
+            return self.final_value(name, window) if readable else None
         if not self.replica.is_complete(name, window) or window.end_ms <= self.replica.dropped_through_ms:
             return None
         return self.replica.final_value(name, window).value
-
-    def _private_value(self, name: str, window: Window) -> Any:
-        self.apply(name)
-        return self.private.contributions.get(name, {}).get(window, self.windowed[name].bottom.bottom()).value
 
     def _check_readable(self, name: str, window: Window) -> None:
         decl = self.windowed[name]
@@ -312,14 +313,13 @@ class Scope:
                 f"read it in an on_window handler of its own"
             )
         if not self._closed_at(window, self.next_watermark_ms):
-            raise WindowReadDeadlock(
-                f"partition {self.partition} awaits window {tuple(window)} of {name!r}, but its own watermark "
-                f"{self.next_watermark_ms} has not passed {window.end_ms + self.replica.lateness_ms} (the window's end "
-                f"plus allowed lateness), and it does not advance while it waits: read an earlier window, call "
-                f"increment_watermark first, or use on_window"
+            window_reads.refuse_open(
+                self.partition, self.next_watermark_ms, name, window, window.end_ms + self.replica.lateness_ms
             )
         if self._closed_at(Window(0, window.end_ms + self.window_retention_ms), self.entered_ms):
-            refuse_old(self.partition, f"watermark {self.entered_ms}", name, window, self.window_retention_ms)
+            window_reads.refuse_old(
+                self.partition, f"watermark {self.entered_ms}", name, window, self.window_retention_ms
+            )
 
     def _reads_past(self, name: str, window: Window) -> bool:
         now, stage = self.now
@@ -330,8 +330,8 @@ class Scope:
     def _refuse_window_read(self, name: str, window: Window) -> None:
         now, stage = self.now
         if self.windowed[name].stage <= stage and window.end_ms <= now.end_ms:
-            refuse_old(self.partition, f"window {tuple(now)}", name, window, self.window_retention_ms)
-        refuse_later_window(self.partition, self.now, name, self.windowed[name].stage, window)
+            window_reads.refuse_old(self.partition, f"window {tuple(now)}", name, window, self.window_retention_ms)
+        window_reads.refuse_later_window(self.partition, self.now, name, self.windowed[name].stage, window)
 
     # --- watermarks and taint -------------------------------------------------------------------------------------
 
@@ -389,7 +389,7 @@ class Scope:
     def left(self, function: str, outcome: Any = None) -> None:
         """A function has ended: it awaits nothing any more, returns nothing, and leaves what can be checkpointed."""
         if self.reads:
-            refuse_forgotten_reads(self.partition, function, self.reads)
+            window_reads.refuse_forgotten_reads(self.partition, function, self.reads)
         if outcome is not None:
             refuse_returned(outcome, function)
         if self.checkpointable.used:

@@ -15,6 +15,7 @@ from holon.fingerprint.schema import TypeShape, shape_of
 from holon.program.handles import LocalHandle, WindowedHandle
 from wcrdt.lattice import Lattice
 from wcrdt.windows.assigners import Assigner
+from wcrdt.windows.sessions import Session
 
 E = TypeVar("E")
 V = TypeVar("V")
@@ -52,6 +53,11 @@ class Windowed(StateDeclaration, Generic[E, V]):
     def __init__(self, bottom: Lattice[E, V], windows: Assigner, stage: int, name: str) -> None:
         if bottom.to_wire() != bottom.bottom().to_wire():
             raise JobError(f"{type(self).__name__} {name!r}: give the bottom of its lattice, not {bottom!r}")
+        if isinstance(windows, Session):
+            raise JobError(
+                f"{type(self).__name__} {name!r}: the windows of sessions follow from their elements, so no state has "
+                f"them; write a flow (holon.dataflow): stream.key_by(...).window({windows!r})"
+            )
         self.bottom = bottom
         self.windows = windows
         self.stage = stage

@@ -30,6 +30,20 @@ def refuse_later_window(partition: int, now: tuple[Window, int], name: str, stag
     )
 
 
+def refuse_open(partition: int, watermark_ms: int, name: str, window: Window, closes_ms: int) -> NoReturn:
+    """Of a window that the record in hand keeps open."""
+    raise WindowReadDeadlock(
+        f"partition {partition} awaits window {tuple(window)} of {name!r}, but its own watermark {watermark_ms} has "
+        f"not passed {closes_ms} (the window's end plus allowed lateness), and it does not advance while it waits: "
+        f"read an earlier window, call increment_watermark first, or use on_window"
+    )
+
+
+def refuse_record_track(name: str) -> NoReturn:
+    """Of ``window_state``, which waits for nothing."""
+    raise TrackError(f"window_state of {name!r} outside of an on_window handler; await window_value there")
+
+
 def refuse_old(partition: int, at: str, name: str, window: Window, retention_ms: int) -> NoReturn:
     """Of a window that may be dropped."""
     raise WindowExpired(

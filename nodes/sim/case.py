@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 FIRST_SEED = 1 << 40
 """Seeds from here on meet stress, and the first flow."""
 SECOND_SEED = 1 << 41
-"""New seeds are drawn from here on. They meet all flows; seeds below are what reports name, and keep what they drew."""
+"""Seeds from here on meet more flows; seeds below are what reports name, and keep what they drew."""
+THIRD_SEED = 1 << 42
+"""New seeds are drawn from here on: they meet sessions too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

@@ -89,7 +89,7 @@ def expect(
         _, dead = flows.by_dead_rows(options.window_ms, _parted(options, found.accepted))
         found.dead_rows = Counter(map(canonical, dead))
     found.results = results_of(options, found.accepted)
-    if options.case == "flow-late-rows":
+    if options.case in _FATES:
         _part_late_rows(options, found)
     return found
 
@@ -103,8 +103,9 @@ def _closed_through(options: Options, accepted: list[Record]) -> int | None:
     """The end of the last window of any partition and state; None: there is none."""
     if options.case == "flow-verbs":
         accepted = [record for record in accepted if flows.gets_into_a_window(record.event)]
-    if options.case == "flow-late-rows":
-        return flows.closed_through(options.window_ms, _timed(accepted))
+    if options.case in _FATES:
+        _, closed_through = _FATES[options.case]
+        return closed_through(options.window_ms, _timed(accepted))
     if options.case == "flow-dead-rows":
         return flows.closed_by_dead_rows(options.window_ms, _parted(options, accepted))
     if not CASES[options.case].windowed or not accepted:
@@ -167,7 +168,8 @@ def _letters(options: Options, event: dict[str, Any]) -> int:
 
 def _part_late_rows(options: Options, found: Expected) -> None:
     """Records that are late for a step, or that no branch takes."""
-    fates = flows.fates_of_late_rows(options.window_ms, _timed(found.accepted))
+    fates_of, _ = _FATES[options.case]
+    fates = fates_of(options.window_ms, _timed(found.accepted))
     found.late += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.late]
     found.letters += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.letter]
     found.late_inserts = found.late_rows = sum(fate.late_rows for fate in fates)
@@ -336,24 +338,16 @@ def _parted(options: Options, accepted: list[Record]) -> dict[int, list[tuple[in
     return {end: [(record.partition, record.event) for record in records] for end, records in windows}
 
 
-def _flow(options: Options, accepted: list[Record]) -> list[Any]:
-    return flows.by_flow(_parted(options, accepted))
-
-
-def _verbs(options: Options, accepted: list[Record]) -> list[Any]:
-    return flows.by_verbs(_parted(options, accepted))
-
-
-def _stages(options: Options, accepted: list[Record]) -> list[Any]:
-    return flows.by_stages(options.window_ms, _parted(options, accepted))
-
-
 def _dead_rows(options: Options, accepted: list[Record]) -> list[Any]:
     return flows.by_dead_rows(options.window_ms, _parted(options, accepted))[0]
 
 
 def _late_rows(options: Options, accepted: list[Record]) -> list[Any]:
     return flows.by_late_rows(options.window_ms, _timed(accepted))
+
+
+def _sessions(options: Options, accepted: list[Record]) -> list[Any]:
+    return flows.by_sessions(options.window_ms, [(r.partition, r.event, r.before) for r in accepted])
 
 
 def _routed(options: Options, accepted: list[Record]) -> list[Any]:
@@ -370,14 +364,15 @@ _RESULTS = {
     "count": _count,
     "dedupe": _dedupe,
     "fail": _marked,
-    "flow": _flow,
+    "flow": lambda options, accepted: flows.by_flow(_parted(options, accepted)),
     "flow-dead-rows": _dead_rows,
-    "flow-idle": _flow,
-    "flow-idle-backlog": _flow,
-    "flow-late": _flow,
+    "flow-idle": lambda options, accepted: flows.by_flow(_parted(options, accepted)),
+    "flow-idle-backlog": lambda options, accepted: flows.by_flow(_parted(options, accepted)),
+    "flow-late": lambda options, accepted: flows.by_flow(_parted(options, accepted)),
     "flow-late-rows": _late_rows,
-    "flow-stages": _stages,
-    "flow-verbs": _verbs,
+    "flow-sessions": _sessions,
+    "flow-stages": lambda options, accepted: flows.by_stages(options.window_ms, _parted(options, accepted)),
+    "flow-verbs": lambda options, accepted: flows.by_verbs(_parted(options, accepted)),
     "guard": _count,
     "idle": _count,
     "idle-backlog": _count,
@@ -396,3 +391,8 @@ _RESULTS = {
     "stateless": _stateless,
     "two-stages": _two_stages,
 }
+_FATES = {
+    "flow-late-rows": (flows.fates_of_late_rows, flows.closed_through),
+    "flow-sessions": (flows.fates_of_sessions, flows.closed_by_sessions),
+}
+"""Of flows whose windows judge rows by themselves: the fate of each record, and the end of the last window."""

@@ -27,8 +27,8 @@ from holon import (
     WLocal,
     on_window,
 )
-from nodes.sim.case import FIRST_SEED, SECOND_SEED, TOPIC, Case
-from nodes.sim.flows.jobs import Given, by_dead_rows, by_flow, by_late_rows, by_stages, by_verbs
+from nodes.sim.case import FIRST_SEED, SECOND_SEED, THIRD_SEED, TOPIC, Case
+from nodes.sim.flows.jobs import Given, by_dead_rows, by_flow, by_late_rows, by_sessions, by_stages, by_verbs
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
 from wcrdt.lattices.max_by import MaxBy
@@ -376,6 +376,7 @@ CASES: dict[str, Case] = {
     "flow-late-rows": Case(
         lambda options: by_late_rows(options, FOR_FLOWS), windowed=False, further_windows=(3,), since=SECOND_SEED
     ),
+    "flow-sessions": Case(lambda options: by_sessions(options, FOR_FLOWS), windowed=False, since=THIRD_SEED),
     "flow-stages": Case(lambda options: by_stages(options, FOR_FLOWS), further_windows=(3, 6), since=SECOND_SEED),
     "flow-verbs": Case(lambda options: by_verbs(options, FOR_FLOWS), buries=True, since=SECOND_SEED),
     "guard": Case(_count, guarded=True),

@@ -184,6 +184,11 @@ with open_log("embedded:data/log") as log:
         _HOLON, "\nassert run_job(job, given) == [[0, 3], [0, 3]]\n"
     ),
     ("docs/programming.md", "from holon.dataflow import Flow, Sliding"): Around(_FLOW, _RUN_FLOW),
+    ("docs/programming.md", 'visits = clicks.key_by(lambda c: c.user).window(Session("30m", slice="1m"))'): Around(
+        "from examples.sessions import Click\nfrom holon import Json, Session\nfrom holon.dataflow import Flow\n"
+        'flow = Flow("visits")\nclicks = flow.source("clicks", Json(Click), time=lambda c: c.ts)\n',
+        'assert flow.collect({"clicks": [Click(5, "ann", "home")]}) == [["ann", 5, 1_800_005, 1]]\n',
+    ),
     ("docs/programming.md", "accounts = Local[dict[int, Account]]({})"): Around(
         f"{_HOLON}class Account(msgspec.Struct):\n    balance: int\n\nclass Accounts(ProcessingFunction[Event]):\n",
         "    def process(self, event: Event, ctx: Context) -> None:\n"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
 
 from wcrdt.codec import element_from_wire, element_to_wire, require, rows_from_wire
 from wcrdt.elements import Distinct, identity, ordered, precedes
@@ -211,6 +213,16 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
     def entries(self) -> dict[Any, Lattice[IE, IV]]:
         """A lattice for each key; not to be written."""
         return self._objects()
+
+    def entries_where(self, chosen: Callable[[K], bool]) -> dict[K, Lattice[IE, IV]]:
+        """A lattice for each of the chosen keys; not to be written. Those of other keys are not made."""
+        found: dict[Any, Lattice[IE, IV]] = {}
+        if self._columns is not None:
+            keys = self._columns.keys().tolist()
+            rows = [row for row, key in enumerate(keys) if chosen(key)]
+            lattices = self._columns.leaf.lattices(np.array(rows, np.intp))
+            found = dict(zip((keys[row] for row in rows), lattices, strict=True))
+        return found | {key: entry for key, entry in self._entries.items() if chosen(key)}  # type: ignore[arg-type]
 
     def of_entries(self, entries: dict[Any, Lattice[IE, IV]]) -> Self:
         """A map of the same shape that takes over these entries, whose keys are plain."""

@@ -120,6 +120,66 @@ def closed_through(window_ms: int, events: Timed) -> int | None:
     return max(ends, default=None)
 
 
+Placed = Sequence[tuple[int, dict[str, Any], int | None]]
+"""Events, each with its partition and the watermark before it."""
+
+
+def by_sessions(window_ms: int, events: Placed) -> list[Any]:
+    """As the flow of that name."""
+    gap_ms = window_ms // 2
+    in_time = [(partition, event) for partition, event, at in events if not _misses_its_session(window_ms, event, at)]
+    results: list[Any] = [
+        {"missed": event["id"]} for _, event, at in events if _misses_its_session(window_ms, event, at)
+    ]
+    threes: Counter[int] = Counter()
+    for some in _sessions(gap_ms, [((event["key"],), event) for _, event in in_time]):
+        first, end = some[0]["ts"], some[-1]["ts"] + gap_ms
+        amount = sum(event["amount"] for event in some)
+        results.append({"key": some[0]["key"], "first": first, "end": end, "visits": len(some), "amount": amount})
+        threes[_end(_end(end, _slice(window_ms)) - 1, 3 * window_ms)] += len(some)
+    results += [{"end": end, "span": 3, "sum": total} for end, total in threes.items()]
+    odd = [((event["key"], partition), event) for partition, event in in_time if event["key"] % 2]
+    for some in _sessions(gap_ms, odd):
+        results.append({"own": some[0]["key"], "first": some[0]["ts"], "last": some[-1]["ts"]})
+    return results
+
+
+def _sessions(gap_ms: int, events: Sequence[tuple[Any, dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+    """The events of each key by time, cut where none came for longer than the gap."""
+    found: list[list[dict[str, Any]]] = []
+    before: Any = None
+    for key, event in sorted(events, key=lambda pair: (pair[0], pair[1]["ts"])):
+        if key != before or event["ts"] - found[-1][-1]["ts"] > gap_ms:
+            found.append([])
+        found[-1].append(event)
+        before = key
+    return found
+
+
+def _misses_its_session(window_ms: int, event: dict[str, Any], watermark: int | None) -> bool:
+    """The slice of the event is complete."""
+    return not _is_open(_end(event["ts"], _slice(window_ms)), watermark)
+
+
+def fates_of_sessions(window_ms: int, events: Timed) -> list[Fate]:
+    """The fate of each event of that flow. Odd keys have two states, the second of which gives letters."""
+    late = [(_misses_its_session(window_ms, event, at), event["key"] % 2) for event, at in events]
+    return [Fate(missed, missed and odd > 0, missed * (1 + odd), False) for missed, odd in late]
+
+
+def closed_by_sessions(window_ms: int, events: Timed) -> int | None:
+    """Of that flow: the end of the last window; None: there is none."""
+    times = [event["ts"] for event, at in events if not _misses_its_session(window_ms, event, at)]
+    if not times:
+        return None
+    due = _end(max(times) + window_ms // 2, _slice(window_ms))
+    return max(due, _end(due - 1, 3 * window_ms))
+
+
+def _slice(window_ms: int) -> int:
+    return window_ms // 2 // 4
+
+
 def _is_open(end: int, watermark: int | None) -> bool:
     return watermark is None or end > watermark
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holon import Job, Json, Tumbling
+from holon import Job, Json, Session, Tumbling
 from holon.dataflow import Flow, Stream
 from wcrdt import Sum
 
@@ -88,6 +88,30 @@ class Odd(msgspec.Struct):
 
     end: int
     odd: int
+
+
+class Visit(msgspec.Struct):
+    """One session of a key."""
+
+    key: int
+    first: int
+    end: int
+    visits: int
+    amount: int
+
+
+class OwnVisit(msgspec.Struct):
+    """One session of a key on one partition."""
+
+    own: int
+    first: int
+    last: int
+
+
+class Missed(msgspec.Struct):
+    """An event that came too late for its session."""
+
+    missed: int
 
 
 class Gift(msgspec.Struct):
@@ -212,4 +236,23 @@ def by_stages(options: Options, given: Given) -> Job:
     threes.window(Tumbling(6 * options.window_ms)).agg(
         lambda g: Span(g.window.end_ms, 6, g.max(lambda span: span.sum))
     ).sink("sixes")
+    return flow.job
+
+
+def by_sessions(options: Options, given: Given) -> Job:
+    """Sessions of all partitions and, of odd keys, of each; windows of sessions; rows that are late for sessions."""
+    flow = Flow("flow-sessions", lateness=given.lateness_ms)
+    events, session = _source(flow, options, given), Session(options.window_ms // 2)
+    visits = (
+        events.key_by(lambda e: e.key)
+        .window(session)
+        .agg(lambda g: Visit(g.key, g.window.start_ms, g.window.end_ms, g.count(), g.sum(lambda e: e.amount)))
+    )
+    visits.sink(given.output, key=lambda visit: visit.key)
+    visits.late.map(lambda e: Missed(e.id)).sink("missed")
+    visits.window(Tumbling(3 * options.window_ms)).agg(
+        lambda g: Span(g.window.end_ms, 3, g.sum(lambda visit: visit.visits))
+    ).sink("threes")
+    odd = events.filter(lambda e: e.key % 2 == 1).per_partition().key_by(lambda e: e.key).window(session)
+    odd.agg(lambda g: OwnVisit(g.key, g.window.start_ms, g.max(lambda e: e.ts))).sink("own-visits")
     return flow.job

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from examples import chained, dedupe, fraud_alert, query1, shared_text, top_items
+from examples import chained, dedupe, fraud_alert, query1, sessions, shared_text, top_items
 from holon import Job
 from holon.testing import JobTestDriver, run_job
 
@@ -56,6 +56,28 @@ def test_top_items_ranks_over_all_partitions_and_reports_once() -> None:
 def test_top_items_breaks_ties_by_item() -> None:
     sales = [{"ts": 1, "item": item, "quantity": 1} for item in "ba"]
     assert [result["item"] for result in run_job(top_items.job, [sales])] == ["a", "b"]
+
+
+def test_sessions_are_visits_of_users_over_all_partitions_also_when_one_fails() -> None:
+    def click(minute: int, user: str, page: str) -> dict[str, Any]:
+        return {"ts": minute * MINUTE_MS, "user": user, "page": page}
+
+    test = JobTestDriver(sessions.flow.job, partitions=2)
+    test.feed(0, click(0, "ann", "home"), click(5, "bob", "home"), click(40, "ann", "cart"))
+    test.feed(1, click(30, "ann", "home"), click(66, "bob", "help"))
+    test.checkpoint(0)
+    test.fail(1)
+    test.finish()
+    assert rows(test.outputs()) == [
+        {"user": "ann", "start": 0, "clicks": 3, "pages": 2, "seconds": 2400},
+        {"user": "bob", "start": 5 * MINUTE_MS, "clicks": 1, "pages": 1, "seconds": 0},
+        {"user": "bob", "start": 66 * MINUTE_MS, "clicks": 1, "pages": 1, "seconds": 0},
+    ]
+    assert rows(test.outputs("visits-by-hour")) == [
+        {"hour": 0, "visits": 1, "seconds": 0.0},
+        {"hour": 60 * MINUTE_MS, "visits": 2, "seconds": 1200.0},
+    ]
+    assert test.outputs("clicks-too-late") == []
 
 
 def test_dedupe_emits_an_id_again_only_after_the_horizon() -> None:

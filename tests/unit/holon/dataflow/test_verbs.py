@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from statistics import pvariance
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ import pytest
 from holon import Json
 from holon.dataflow import Flow, FlowError, Stream, Tumbling
 from holon.testing import JobTestDriver
-from wcrdt import GSet, Max
+from wcrdt import GSet, Max, Variance
 
 
 class Bid(msgspec.Struct, tag="bid"):
@@ -165,6 +166,22 @@ def test_fold_takes_any_lattice_with_and_without_keys(cut: int) -> None:
     test = ran(flow, rows, cut)
     assert sorted(test.outputs()) == sorted(map(max, prices.values()))
     assert sorted(test.outputs("sets")) == sorted([channel, sorted(some)] for (_, channel), some in sets.items())
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_lattices_and_keys_that_are_no_columns_are_read_too(cut: int) -> None:
+    flow, rows = Flow("objects"), bids()
+    by_channel = bids_of(flow).key_by(lambda b: b.channel if b.auction % 2 else 0).window(Tumbling("5s"))
+    by_channel.fold(Variance(), lambda b: b.price).sink("variances")
+    by_channel.agg(lambda g: (g.window, g.key, g.count())).sink("counts")
+    prices = defaultdict[Any, list[int]](list)
+    for b in rows:
+        prices[b.at // 5000 * 5000, b.channel if b.auction % 2 else 0].append(b.price)
+    test = ran(flow, rows, cut)
+    variances = [[key, pvariance(some)] for (_, key), some in prices.items()]
+    assert sorted(test.outputs(), key=repr) == sorted(variances, key=repr)
+    counts = [[[start, start + 5000], key, len(some)] for (start, key), some in prices.items()]
+    assert sorted(test.outputs("counts"), key=repr) == sorted(counts, key=repr)
 
 
 @pytest.mark.parametrize("cut", CUTS)

@@ -1,0 +1,145 @@
+"""Aggregations by session: rows are inserted into slices, and complete slices make sessions of them.
+
+Slices are a state of all partitions. One partition answers for a key: the key is of its shard. There the complete
+slices of the key are put together, and its open session is kept until a slice is complete that goes beyond the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.dataflow.aggregations import Aggregation
+from holon.dataflow.groups import plain_value
+from holon.dataflow.rows import Rows
+from holon.dataflow.sessions.open_sessions import FIRST, LAST, OpenSessions
+from holon.dataflow.sessions.shards import shard_of
+from holon.formats.batch import Column
+from holon.program.context import Context
+from holon.program.function import HandlerScope
+from holon.program.states import WCRDT, Local, StateDeclaration, Windowed, WLocal
+from holon.time.units import MAX_TS_MS
+from wcrdt import BoolOr, ColumnsOf, Lattice, Max, Min, RecordOf, Session
+from wcrdt.elements import order_key
+from wcrdt.windows.assigners import Window
+
+_ANY = Session(1)
+
+
+@dataclass(eq=False)
+class SessionAggregation(Aggregation):
+    """``session``: how rows belong together. ``windows`` are its slices.
+
+    Beside the state of slices there is one that marks the slices in which a session may begin, go on or close.
+    """
+
+    session: Session = _ANY
+
+    is_parting = True
+
+    @cached_property
+    def _record(self) -> RecordOf:
+        """The state of one key in a slice, and of its session."""
+        parts = {self.names[asked]: one.lattice for asked, one in self.aggregates.items()}
+        return RecordOf({FIRST: Min(), LAST: Max(), **parts})
+
+    def bottom(self) -> Lattice[Any, Any]:
+        return ColumnsOf(self._record)
+
+    def how(self) -> str:
+        gap_ms, slice_ms = self.session.gap_ms, self.session.slice_ms
+        return f"{super().how()}; sessions with gaps of {gap_ms} ms, in slices of {slice_ms} ms"
+
+    def check(self) -> None:
+        super().check()
+        for one in self.aggregates.values():
+            if not one.lattice.combines:
+                raise self.error(
+                    f"a {one.lattice.tag} cannot be kept by session: the slices of a session are combined, and it has "
+                    f"no such operation; use Tumbling or Sliding windows, or another lattice (docs/lattices.md)"
+                )
+
+    # --- states -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _due(self) -> Windowed[bool, bool]:
+        name = f"{self.state}due"
+        if self.alone:
+            return WLocal(BoolOr(), self.session.slices, name=name)
+        return WCRDT(BoolOr(), self.session.slices, stage=self.stage, name=name)
+
+    @cached_property
+    def _open(self) -> Local[OpenSessions]:
+        empty = OpenSessions({})
+        return Local(empty, type=OpenSessions, track="window", stage=self.stage, name=f"{self.state}open")
+
+    def further_states(self) -> Sequence[StateDeclaration]:
+        return self._due, self._open
+
+    def answered(self, state: Windowed[Any, Any]) -> tuple[Windowed[Any, Any], HandlerScope]:
+        return self._due, "partition"
+
+    # --- rows that come -----------------------------------------------------------------------------------------------
+
+    def elements(self, rows: Rows) -> Any:
+        keys = np.zeros(len(rows), np.int64) if self.key is None else self._column("key", self.key, rows)
+        return keys, (rows.ts_ms, rows.ts_ms, *self._aggregated(rows))
+
+    def insert(
+        self,
+        ctx: Context,
+        state: Windowed[Any, Any],
+        elements: Any,
+        ts_ms: NDArray[np.int64],
+        rows: NDArray[np.intp] | None = None,
+    ) -> None:
+        super().insert(ctx, state, elements, ts_ms, rows)
+        due = ctx[self._due]
+        for times in (ts_ms, np.minimum(ts_ms + self.session.gap_ms, MAX_TS_MS - 1)):
+            first = _first_of_slices(times // self.session.slice_ms)
+            due.insert_many(np.ones(len(first), np.bool_), times[first], None if rows is None else rows[first])
+
+    # --- sessions that close ------------------------------------------------------------------------------------------
+
+    async def read(self, ctx: Context, state: Windowed[Any, Any], window: Window) -> Rows:
+        """The sessions of this shard that a complete slice closes, in the order of key and start."""
+        found: Any = ctx[state].window_state(window)
+        if self.alone:
+            arrived = found.entries()
+        else:
+            arrived = found.entries_where(lambda key: shard_of(key, ctx.partitions) == ctx.partition)
+        closed = ctx[self._open].value.take(arrived, window.end_ms, self.session, self._record)
+        closed.sort(key=lambda session: (order_key(session[0]), session[1][FIRST].value))
+        return self._rows(closed, ctx.timestamp_ms)
+
+    def _rows(self, closed: list[tuple[Any, RecordOf]], ts_ms: int) -> Rows:
+        values = [record.value for _, record in closed]
+        names = self.names.values()
+        columns = {name: _column([plain_value(value[name]) for value in values]) for name in names}
+        return Rows(np.full(len(closed), ts_ms), np.arange(len(closed)), columns={
+            "key": _column([None if self.key is None else key for key, _ in closed]),
+            "window.start_ms": _column([value[FIRST] for value in values]),
+            "window.end_ms": _column([value[LAST] + self.session.gap_ms for value in values]),
+            **columns,
+        })  # fmt: skip
+
+
+def _first_of_slices(numbers: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The first place of each number."""
+    changes = np.concatenate([[0], np.flatnonzero(np.diff(numbers)) + 1])
+    _, first = np.unique(numbers[changes], return_index=True)
+    return changes[first]
+
+
+def _column(values: list[Any]) -> Column:
+    """Numbers of 64 bits as an array."""
+    kinds = set(map(type, values))
+    try:
+        return np.array(values, np.int64 if kinds == {int} else np.float64) if kinds in ({int}, {float}) else values
+    except OverflowError:
+        return values
