@@ -11,6 +11,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holon import Json, Session, Tumbling
+from holon.dataflow import Flow
 from holon.job import DEAD, LATE
 from nodes.sim.drawing import draw
 from nodes.sim.flows import expected
@@ -46,6 +48,56 @@ def test_sessions_are_the_same_wherever_batches_are_cut_and_whatever_crashes(
     assert len(_values(outcome, lambda name: name == LATE)) == sum(fate.letter for fate in fates)
     late = sum(fate.late for fate in fates)
     assert [sum(each) for each in zip(*outcome.counts, strict=True)] == [len(fates) - late, 0, late, 0]
+
+
+def _stages() -> Flow:
+    """Sessions of windows, sessions of these, and windows of those."""
+    flow = Flow("stages")
+    events = flow.source("events", Json(Event), time=lambda e: e.ts, max_future_skew_ms=None)
+    tens = events.key_by(lambda e: e.key).window(Tumbling(10)).agg(lambda g: (g.key, g.count()))
+    found = tens.key_by(lambda row: row[0]).window(Session(20, 7))
+    sums = found.agg(lambda g: (g.key, g.window.start_ms, g.window.end_ms, g.sum(lambda row: row[1])))
+    sums.sink("sums")
+    again = sums.key_by(lambda row: row[0] % 2).window(Session(60))
+    both = again.agg(lambda g: (g.key, g.window.end_ms, g.count(), g.sum(lambda row: row[3])))
+    both.sink("again")
+    both.window(Tumbling(100)).agg(lambda g: (g.window.end_ms, g.sum(lambda row: row[3]))).sink("hundreds")
+    return flow
+
+
+STAGES = _stages().job
+
+
+@given(partitions=st.lists(st.lists(EVENTS, max_size=15), min_size=1, max_size=3), seed=st.integers(0, 2**32))
+def test_sessions_of_windows_and_of_sessions_too(partitions: list[list[Event]], seed: int) -> None:
+    partitions = [sorted(events, key=lambda event: event.ts) for events in partitions]  # none is late
+    payloads = [[json.dumps(_plain(event)).encode() for event in events] for events in partitions]
+    outcome = Run(STAGES, payloads, random.Random(seed)).run(largest=6, crash=0.1)
+    plain = record_by_record(STAGES, payloads)
+    assert (outcome.results, outcome.snapshots) == (plain.results, plain.snapshots)
+    counts = Counter((event.key, event.ts // 10 * 10 + 9) for events in partitions for event in events)
+    sums = [
+        [key, some[0][0], some[-1][0] + 20, sum(count for _, count in some)]
+        for key, some in _cut(20, [(key, ts, count) for (key, ts), count in counts.items()])
+    ]
+    ended = [(key % 2, end // 7 * 7 + 6, total) for key, _, end, total in sums]
+    again = [[key, some[-1][0] + 60, len(some), sum(total for _, total in some)] for key, some in _cut(60, ended)]
+    hundreds: Counter[int] = Counter()
+    for _, end, _, total in again:
+        hundreds[(end // 15 * 15 + 14) // 100 * 100 + 100] += total
+    assert sorted(_values(outcome, lambda name: name == "main")) == sorted(sums)
+    assert sorted(_values(outcome, lambda name: name == "again")) == sorted(again)
+    assert sorted(_values(outcome, lambda name: name == "hundreds")) == sorted(map(list, hundreds.items()))
+
+
+def _cut(gap: int, rows: list[tuple[int, int, int]]) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Keys, times and numbers: by key and time, cut where none came for longer than the gap."""
+    found: list[tuple[int, list[tuple[int, int]]]] = []
+    for key, ts, number in sorted(rows):
+        if not found or found[-1][0] != key or ts - found[-1][1][-1][0] > gap:
+            found.append((key, []))
+        found[-1][1].append((ts, number))
+    return found
 
 
 def _values(outcome: Outcome, chosen: Any) -> list[Any]:
