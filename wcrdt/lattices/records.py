@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from wcrdt.codec import require
@@ -19,10 +19,11 @@ BV = TypeVar("BV")
 class Product(Folding[E, V]):
     """Parts in a fixed order; an element is a tuple with one part's element each. A partial is a tuple of partials."""
 
-    __slots__ = ("_parts", "combines", "compact", "gathers")
+    __slots__ = ("_parts", "_shape", "combines", "compact", "gathers")
 
     def __init__(self, parts: tuple[Lattice[Any, Any], ...]) -> None:
         self._parts = parts
+        self._shape: type_of_wire = None  # made once, and handed on to products of the same shape
         self.compact = all(part.compact for part in parts)  # type: ignore[misc]  # narrower than the class's default
         self.gathers = all(part.gathers for part in parts)  # type: ignore[misc]
         self.combines = all(part.combines for part in parts)  # type: ignore[misc]
@@ -33,11 +34,17 @@ class Product(Folding[E, V]):
     def _with(self, parts: tuple[Lattice[Any, Any], ...]) -> Self:
         """The same product around other parts."""
         fresh = type(self).__new__(type(self))
-        Product.__init__(fresh, parts)
+        fresh._parts, fresh._shape = parts, self.shape()
+        fresh.compact, fresh.gathers, fresh.combines = self.compact, self.gathers, self.combines  # type: ignore[misc]
         return fresh
 
     def shape(self) -> type_of_wire:
-        return [[part.tag, part.shape()] for part in self._parts]
+        if self._shape is None:
+            self._shape = [list(described) for described in self._described()]
+        return self._shape
+
+    def _described(self) -> Iterable[tuple[type_of_wire, ...]]:
+        return ((part.tag, part.shape()) for part in self._parts)
 
     @property
     def folds(self) -> bool:
@@ -149,8 +156,8 @@ class RecordOf(Product[tuple[Any, ...], dict[str, Any]]):
         fresh._names = self._names
         return fresh
 
-    def shape(self) -> type_of_wire:
-        return [[name, part.tag, part.shape()] for name, part in zip(self._names, self._parts, strict=True)]
+    def _described(self) -> Iterable[tuple[type_of_wire, ...]]:
+        return ((name, part.tag, part.shape()) for name, part in zip(self._names, self._parts, strict=True))
 
     def __getitem__(self, name: str) -> Lattice[Any, Any]:
         if name not in self._names:
