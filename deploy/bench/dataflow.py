@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Window, on_window  # noqa: E402
-from holon.dataflow import Flow, Group, Stream, Tumbling  # noqa: E402
+from holon.dataflow import Flow, Group, Session, Stream, Tumbling  # noqa: E402
 from nodes.compiled.loading import ensure  # noqa: E402
 from nodes.profiling.profile import profiled  # noqa: E402
 from nodes.profiling.records import FileRecords  # noqa: E402
@@ -95,6 +95,14 @@ def asking_row_by_row() -> Job:
     return flow.job
 
 
+def by_session(slice: str) -> Job:
+    """Each key has one session; it is touched in each slice."""
+    flow = Flow(f"sessions-{slice}")
+    kept = _bids(flow).filter(lambda bid: bid.price > 100).key_by(lambda bid: bid.auction)
+    kept.window(Session("10s", slice)).agg(result).sink("hot")
+    return flow.job
+
+
 def _bids(flow: Flow) -> Stream[Bid]:
     return flow.source("bids", Json(Bid), time=lambda bid: bid.at)
 
@@ -114,6 +122,7 @@ def main() -> int:
     hand = Job("hand", Source("bids", JsonColumns(Bid), timestamp="at"), Hand, output="hot-by-hand")
     jobs = {"by hand": hand, "flow": by_expressions(), "flow, filter row by row": row_by_row()}
     jobs |= {"flow, asks for None": asking_for_none(), "the same, row by row": asking_row_by_row()}
+    jobs |= {f"sessions, slices of {each}": by_session(each) for each in ("10s", "2500ms")}
     draw = random.Random(1)
     found: dict[str, list[float]] = {name: [] for name in jobs}
     with tempfile.TemporaryDirectory() as folder:
