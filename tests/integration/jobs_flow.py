@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from holon import Json
-from holon.dataflow import Flow, Tumbling
+from holon.dataflow import Flow, Session, Tumbling
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event
 
 TOPS = "tops"
@@ -28,6 +28,14 @@ class Counted(msgspec.Struct):
 class Total(msgspec.Struct):
     end_ms: int
     key: int
+    events: int
+    amount: int
+
+
+class Visit(msgspec.Struct):
+    key: int
+    start_ms: int
+    end_ms: int
     events: int
     amount: int
 
@@ -54,6 +62,32 @@ dead_flow = Flow("dead-rows", on_error="dead-letter")
 by_key = dead_flow.source(INPUT, Json(Event), time=lambda event: event.ts).key_by(lambda event: event.id % 7)
 sums = by_key.window(Tumbling("1s")).agg(lambda g: Total(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount)))
 sums.map(lambda total: Doubled(total.key, total.amount // (total.key - 3))).sink(OUTPUT)
+
+
+visit_flow = Flow("visits")
+by_visitor = visit_flow.source(INPUT, Json(Event), time=lambda event: event.ts).key_by(lambda event: event.id % 89)
+visits = by_visitor.window(Session("200ms")).agg(
+    lambda g: Visit(g.key, g.window.start_ms, g.window.end_ms, g.count(), g.sum(lambda e: e.amount))
+)
+visits.sink(OUTPUT)
+visits.window(Tumbling("1s")).agg(lambda g: g.sum(lambda visit: visit.events)).sink(TOPS)
+
+
+def expected_visits(events: Mapping[int, Sequence[Event]], gap_ms: int) -> tuple[Counter[str], Counter[str]]:
+    """The lines of both outputs."""
+    found: list[list[Event]] = []
+    for event in sorted((one for some in events.values() for one in some), key=lambda one: (one.id % 89, one.ts)):
+        if not found or found[-1][-1].id % 89 != event.id % 89 or event.ts - found[-1][-1].ts > gap_ms:
+            found.append([])
+        found[-1].append(event)
+    rows = [
+        Visit(some[0].id % 89, some[0].ts, some[-1].ts + gap_ms, len(some), sum(one.amount for one in some))
+        for some in found
+    ]
+    seconds: Counter[int] = Counter()
+    for row in rows:
+        seconds[(row.end_ms // 50 * 50 + 49) // 1000] += row.events
+    return _lines(rows), Counter(map(str, seconds.values()))
 
 
 def expected_dead(events: Mapping[int, Sequence[Event]]) -> tuple[Counter[str], Counter[int]]:

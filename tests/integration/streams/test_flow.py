@@ -14,7 +14,7 @@ from nodes.fleet.account import count_dead_rows
 from nodes.machine.config import JobRun
 from nodes.results.dead_letters import dead_letters
 from tests.integration.fleet_support import Command, Stage
-from tests.integration.jobs_flow import LATE_ROWS, TOPS, expected, expected_dead, expected_late
+from tests.integration.jobs_flow import LATE_ROWS, TOPS, expected, expected_dead, expected_late, expected_visits
 from tests.integration.jobs_mixed import OUTPUT, Event
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
@@ -22,6 +22,7 @@ from tests.integration.kafka_stage import KafkaStage
 DEAD_FLOW = "tests.integration.jobs_flow:dead_flow"
 LATE_FLOW = "tests.integration.jobs_flow:late_flow"
 FLOW = "tests.integration.jobs_flow:flow"
+VISIT_FLOW = "tests.integration.jobs_flow:visit_flow"
 STAGES: dict[str, Callable[[Path], Stage]] = {
     "embedded": lambda folder: Stage(folder),
     "kafka": lambda folder: KafkaStage(folder, session_bootstrap()),
@@ -53,6 +54,14 @@ def test_a_flow_is_exact_though_a_node_is_killed(stage: Stage) -> None:
     survives(stage, FLOW, more=1_000)
     doubled, tops = expected(stage.events)
     assert (stage.results(OUTPUT), stage.results(TOPS)) == (doubled, tops)
+
+
+def test_sessions_are_exact_though_a_node_is_killed(stage: Stage) -> None:
+    stage.feed(3_000)
+    survives(stage, VISIT_FLOW, more=1_000)
+    visits, seconds = expected_visits(stage.events, 200)
+    assert len(visits) > 100
+    assert (stage.results(OUTPUT), stage.results(TOPS)) == (visits, seconds)
 
 
 def test_late_rows_of_a_step_are_exact_though_a_node_is_killed(stage: Stage) -> None:

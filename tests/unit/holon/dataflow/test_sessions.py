@@ -92,7 +92,7 @@ def aggregated(session: Session) -> Callable[[Stream[Event]], Any]:
 
 def drawn(seed: int, partitions: int, rows: int = 60, jitter: int = 0) -> list[list[Event]]:
     rng = random.Random(seed)
-    times = sorted(rng.randrange(400) * rng.choice((1, 10)) for _ in range(rows))
+    times = sorted(rng.randrange(-150, 250) * rng.choice((1, 10)) for _ in range(rows))
     parts: list[list[Event]] = [[] for _ in range(partitions)]
     for at in sorted(times, key=lambda at: at + rng.randint(0, jitter)):
         amount = rng.choice((0.1, 0.2, 1e16, -1e16, 0.3))
@@ -326,7 +326,7 @@ def test_sessions_of_each_partition(size: int) -> None:
     test = run(flow_of(build, out_of_order=15), parts, size, seed=4)
     expected = [[found.key, found.first, found.end, len(found.rows)] for part in parts for found in oracle(part)]
     assert sorted(test.outputs()) == sorted(expected)
-    assert test.outputs("all") == [len(expected)]
+    assert sum(test.outputs("all")) == len(expected)
 
 
 def test_sessions_at_the_end_of_all_times() -> None:
