@@ -213,6 +213,19 @@ def test_maps_that_are_columns_combine_as_objects_do(inner: Lattice[Any, Any], l
     assert columns[0].value == both.value
 
 
+@pytest.mark.parametrize("rows", [10, 200])
+def test_the_entries_of_chosen_keys_are_those_of_all(rows: int):
+    counts: MapOf[int, int, int] = MapOf(GCounter())
+    counts.insert_many((np.arange(rows), np.ones(rows, np.int64)))
+    for key in (1, 4, -7, 1_000):  # above columns, where these hold the others
+        counts.insert((key, 5))
+    chosen = counts.entries_where(lambda key: key % 3 == 1)
+    wanted = {key: count for key, count in counts.value.items() if key % 3 == 1}
+    assert {key: entry.value for key, entry in chosen.items()} == wanted
+    assert wanted[1] == 6 and wanted[1_000] == 5
+    assert counts.entries_where(lambda key: False) == {}
+
+
 def test_maps_of_maps_and_records_group_their_columns():
     nested = MapOf(MapOf(RecordOf(bids=GCounter(), best=MaxBy())))
     outer, inner, price = np.array([1, 1, 2]), np.array([7, 8, 7]), np.array([5, 6, 6])
