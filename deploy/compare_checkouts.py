@@ -1,6 +1,7 @@
 """Compares two checkouts by whole commands that run in turn: throughput, latency, failures, transactions, memory.
 
-    python deploy/compare_checkouts.py BEFORE AFTER [--rounds 3] [--only NAME]... [--quick] [--events N] [--json] [--list]
+    python deploy/compare_checkouts.py BEFORE AFTER [--rounds 3] [--only NAME]... [--quick] [--events N] [--json]
+    python deploy/compare_checkouts.py --list
 
 Each checkout runs with its own ``.venv``. Each row has the medians of both and their ratio; ``better`` is the direction
 of an improvement. ``load`` is the machine's load when a row began: a busy machine makes figures of
