@@ -1,4 +1,4 @@
-"""Bugs in sessions: combined states, slices, and which session takes which."""
+"""Bugs in sessions (combined states, slices, which session takes which) and in windows of a time zone."""
 
 from __future__ import annotations
 
@@ -6,8 +6,30 @@ from deploy.mutants.model import Mutant
 
 SESSIONS_OF_FLOWS = ("tests/unit/holon/dataflow/test_sessions.py",)
 RULES = ("tests/unit/holon/dataflow/test_session_rules.py",)
+ZONES = ("tests/unit/wcrdt/test_time_zones.py",)
 
 SESSIONS = (
+    Mutant(
+        "a time on the border of two days belongs to the earlier one",
+        "wcrdt/windows/days.py",
+        'np.searchsorted(borders, ts_ms, side="right")',
+        'np.searchsorted(borders, ts_ms, side="left")',
+        tests=ZONES,
+    ),
+    Mutant(
+        "every day of a zone is as long",
+        "wcrdt/windows/assigners.py",
+        "return Window(*(self._days.start_ms(border // DAY_MS) for border in (start, start + self.size_ms)))",
+        "return Window(self._days.start_ms(start // DAY_MS), self._days.start_ms(start // DAY_MS) + self.size_ms)",
+        tests=ZONES,
+    ),
+    Mutant(
+        "rules of a time zone are not in the fingerprint",
+        "wcrdt/windows/assigners.py",
+        "{self._days.zone} {self._days.digest}",
+        "{self._days.zone}",
+        tests=ZONES,
+    ),
     Mutant(
         "counts of two windows are combined without those of the second",
         "wcrdt/lattices/tallies.py",

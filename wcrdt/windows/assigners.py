@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcrdt.distinct import distinct
+from wcrdt.windows.days import DAY_MS, ZoneDays
 from wcrdt.windows.durations import duration_ms
 
 Millis = NDArray[np.int64]
@@ -50,15 +51,25 @@ class Tumbling:
     """Windows of one size, side by side: ``[k * size, (k + 1) * size)`` shifted by ``offset_ms``.
 
     Args: ``size_ms`` > 0; ``offset_ms`` shifts the borders (Flink's window offset). Both are ms, or texts: ``"10s"``.
+    ``tz`` makes them days of that zone, from midnight to midnight. A day has 23 or 25 hours where its clock changes.
+    Then both are whole days: ``Tumbling("7d", "4d", tz="Europe/Berlin")`` has weeks that begin on Monday.
+
+    Raises ``ValueError`` for other sizes, and for a zone that this machine does not know.
     """
 
-    __slots__ = ("offset_ms", "size_ms")
+    __slots__ = ("_days", "offset_ms", "size_ms")
 
-    def __init__(self, size_ms: int | str, offset_ms: int | str = 0) -> None:
+    def __init__(self, size_ms: int | str, offset_ms: int | str = 0, *, tz: str | None = None) -> None:
         self.size_ms = duration_ms(size_ms)
         if self.size_ms <= 0:
             raise ValueError(f"a tumbling window needs size_ms > 0, got {size_ms}")
         self.offset_ms = duration_ms(offset_ms) % self.size_ms
+        if tz is not None and (self.size_ms % DAY_MS or self.offset_ms % DAY_MS):
+            raise ValueError(
+                f"windows of a time zone are whole days, got a size of {size_ms} and an offset of {offset_ms}; leave "
+                f"tz= out for windows of hours, which are as long everywhere"
+            )
+        self._days = None if tz is None else ZoneDays(tz)
 
     @classmethod
     def of(cls, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> Tumbling:
@@ -66,13 +77,15 @@ class Tumbling:
         return cls(_millis(seconds, minutes, hours))
 
     def windows_for(self, ts_ms: int) -> tuple[Window, ...]:
-        start = (ts_ms - self.offset_ms) // self.size_ms * self.size_ms + self.offset_ms
-        return (Window(start, start + self.size_ms),)
+        if self._days is not None:
+            ts_ms = self._days.day_of(ts_ms) * DAY_MS
+        return (self._window((ts_ms - self.offset_ms) // self.size_ms),)
 
     def split(self, ts_ms: Millis) -> Iterator[tuple[Window, Rows]]:
         if len(ts_ms) == 0:
             return
-        numbers = (ts_ms - self.offset_ms) // self.size_ms
+        local_ms = ts_ms if self._days is None else self._days.days_of(ts_ms) * DAY_MS
+        numbers = (local_ms - self.offset_ms) // self.size_ms
         first, last = int(numbers.min()), int(numbers.max())
         if first == last:  # the common case: a batch inside one window
             yield self._window(first), slice(0, len(ts_ms))
@@ -85,13 +98,17 @@ class Tumbling:
 
     def _window(self, number: int) -> Window:
         start = number * self.size_ms + self.offset_ms
-        return Window(start, start + self.size_ms)
+        if self._days is None:
+            return Window(start, start + self.size_ms)
+        return Window(*(self._days.start_ms(border // DAY_MS) for border in (start, start + self.size_ms)))
 
     def describe(self) -> str:
-        return f"tumbling({self.size_ms},{self.offset_ms})"
+        zone = "" if self._days is None else f",{self._days.zone} {self._days.digest}"
+        return f"tumbling({self.size_ms},{self.offset_ms}{zone})"
 
     def __repr__(self) -> str:
-        return f"Tumbling(size_ms={self.size_ms}, offset_ms={self.offset_ms})"
+        zone = "" if self._days is None else f", tz={self._days.zone!r}"
+        return f"Tumbling(size_ms={self.size_ms}, offset_ms={self.offset_ms}{zone})"
 
 
 def _millis(seconds: float, minutes: float, hours: float) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from statistics import pvariance
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import numpy as np
@@ -150,6 +152,19 @@ def test_distinct_gives_each_value_of_a_window_once(cut: int) -> None:
     pairs = {(b.at // 3000, b.channel, b.auction) for b in rows}
     assert Counter(map(tuple, test.outputs("each"))) == Counter((channel, auction) for _, channel, auction in pairs)
     assert hows(flow) == ["columns"] * 2
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_windows_of_days_of_a_time_zone_count_by_its_calendar(cut: int) -> None:
+    zone, began_ms = ZoneInfo("America/New_York"), 1_793_000_000_000  # a week with a day of 25 hours
+    rows = [Bid(0, n, "web", began_ms + n * 1_900_000) for n in range(400)]
+    flow = Flow("days")
+    days = bids_of(flow).window(Tumbling("1d", tz="America/New_York"))
+    days.agg(lambda g: (g.window.start_ms, g.count())).sink("out")
+    dates = Counter(datetime.fromtimestamp(row.at / 1000, zone).date() for row in rows)
+    found = {datetime.fromtimestamp(start / 1000, zone): count for start, count in ran(flow, rows, cut).outputs()}
+    assert {start.date(): count for start, count in found.items()} == dates
+    assert {(start.hour, start.minute) for start in found} == {(0, 0)}
 
 
 @pytest.mark.parametrize("cut", CUTS)
