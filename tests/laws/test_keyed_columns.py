@@ -361,3 +361,20 @@ def test_bytes_of_a_map_that_did_not_change_are_made_once() -> None:
         change()
         assert state.to_wire() != before
         assert state.to_wire() == state.from_wire(state.former_wire()).to_wire()
+
+
+@pytest.mark.parametrize("inner", [GSet(), Bag()], ids=["set", "bag"])
+def test_a_delta_without_new_members_joins_a_map_of_other_members(inner: Lattice[Any, Any]) -> None:
+    """Members of the one are numbered, since one is negative; those of the other are their own numbers."""
+    here, there = (ColumnsOf(RecordOf(n=GCounter(), who=inner)) for _ in range(2))
+    keys = np.arange(100)
+    here.insert_many((keys, (keys, np.full(100, -1))), actor=1)
+    there.insert_many((keys, (keys, np.full(100, 5))), actor=2)
+    whole = here.copy()
+    delta = here.insert_many((keys, (keys + 1, np.full(100, -1))), actor=1)
+    assert here.held_as_columns and there.held_as_columns
+    expected = there.copy()
+    there.merge(delta)
+    there.merge(whole)
+    expected.merge(here)
+    assert encode(there) == encode(expected)

@@ -126,7 +126,7 @@ class PairsLeaf(Leaf):
     def _pairs_of_other(self, rows: Indices, other: Self) -> tuple[Ints, Known]:
         """The other's pairs, in its order, as pairs of these rows. Raises ``Unfit``."""
         theirs = other._pairs.keys
-        if other._index is None:
+        if other._index is None or not len(theirs):  # of a delta whose rows changed elsewhere, the index alone is there
             return NOTHING, Known(self._index, None, NOTHING)
         places, known = theirs & PLACES, Known(other._index, None, NOTHING)
         if self._index is not None and self._index is not other._index:
