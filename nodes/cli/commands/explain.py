@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from nodes.cli.flow_drawing import drawn
 from nodes.cli.job_options import flow_named
 from nodes.cli.options import JsonOption, new_command
 from nodes.cli.output import emit_json
@@ -13,9 +15,12 @@ from nodes.cli.output import emit_json
 app = new_command()
 
 
-@app.command(epilog="Example: holon explain examples.top_items:flow")
+@app.command(epilog="Example: holon explain examples.top_items:flow --svg flow.svg")
 def explain(
     flow: Annotated[str, typer.Argument(metavar="MODULE:FLOW", help="A Flow, or a function that gives one.")],
+    svg: Annotated[
+        Path | None, typer.Option("--svg", dir_okay=False, help="Write the steps as a picture (SVG).")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the steps of a flow: where each was written, what it follows, and whether it works on columns, or why not.
@@ -24,6 +29,8 @@ def explain(
     """
     found = flow_named(flow)
     steps = found.explain()
+    if svg is not None:
+        svg.write_text(drawn(found.name, steps), "utf-8")
     if as_json:
         emit_json({"flow": found.name, "steps": [step._asdict() for step in steps]})
         return

@@ -104,9 +104,11 @@ def test_dlq_lists_rows_and_says_why_it_replays_none(tmp_path: Path) -> None:
         assert command.json() == {"job": "dead-rows", "topic": "in", "appended": {}, "rows_left": len(letters)}
 
 
-def test_explain_shows_the_steps_of_a_flow_and_refuses_a_job() -> None:
-    with Command("explain", FLOW, "--json") as command:
+def test_explain_shows_the_steps_of_a_flow_and_refuses_a_job(tmp_path: Path) -> None:
+    picture = tmp_path / "flow.svg"
+    with Command("explain", FLOW, "--svg", str(picture), "--json") as command:
         shown = command.json()
+    assert picture.read_text().count("<title>") == len(shown["steps"])
     assert shown["flow"] == "flowing"
     verbs = ["source", "filter", "reject", "map", "sink", "agg", "top", "sink"]
     assert [step["verb"] for step in shown["steps"]] == verbs
