@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from holon import JsonColumns
@@ -43,7 +42,7 @@ def without_loops(columns: JsonColumns[Any], payloads: Any) -> Any:
         install(loops)
 
 
-def taken(type: type[msgspec.Struct], payloads: list[bytes]) -> list[bool]:
+def taken(type: Any, payloads: list[bytes]) -> list[bool]:
     """For each record, whether the compiled loop reads it as a whole."""
     loops = installed()
     assert loops is not None

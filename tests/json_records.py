@@ -8,7 +8,7 @@ import enum
 import json
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, Union
 
 import msgspec
@@ -197,6 +197,10 @@ _SCALARS: tuple[tuple[Any, Write], ...] = (
     (int | str, lambda draw: draw.choice((an_integer, a_text))(draw)),
 )
 _TAGS = ("1", "12", "-3", "1.0", '"1"', '"cat"', '"ca"', '"c\\u0061t"', "null", "{}")
+_TAGS_OF: tuple[tuple[str | int, ...], ...] = (
+    *(("cat", "dog", "größe"), (1, 12, -3), ("1", "12", "-3"), ("", "a", "ab"), (2**62, -(2**63), 0)),
+    ('x"y', "x", "back\\slash"),  # JSON escapes these
+)
 _DEFAULTS: dict[Any, Any] = {int: 5, float: 2.5, bool: True, str: "déjà"}
 
 
@@ -244,11 +248,8 @@ class Schema:
         return draw.choice(_SCALARS[:4] if draw.random() < 0.6 else _SCALARS)
 
     def _union(self, draw: random.Random, depth: int) -> tuple[Any, Write]:
-        tags = draw.choice((("cat", "dog", "größe"), (1, 12, -3)))[: draw.randrange(2, 4)]
-        tag_field = draw.choice(("type", "kind"))
-        members = [Schema(draw, depth + 1, (tag_field, tag)) for tag in tags]
-        of: Any = Union[tuple(member.type for member in members)]  # noqa: UP007
-        return of, lambda draw: draw.choice(members).text(draw)
+        union = UnionSchema(draw, depth + 1, _TAGS_OF[:2])
+        return union.type, union.text
 
     def _list(self, draw: random.Random, depth: int) -> tuple[Any, Write]:
         of, write = self._type(draw, depth + (draw.random() < 0.5))
@@ -285,14 +286,44 @@ class Schema:
 
     def record(self, draw: random.Random) -> bytes:
         """A record as bytes, sometimes damaged."""
-        data = self.text(draw, 0.0 if draw.random() < 0.6 else 0.05).encode()
-        if draw.random() < 0.1 and data:
-            at = draw.randrange(len(data))
-            patch = draw.choice(
-                (b"", b'"', b"\\", b"{", b"}", b"[", b",", b":", b"0", b"\xff", b"\xc3", b"\xed\xa0\x80", b" ")
-            )
-            data = data[:at] + patch + data[at + draw.randrange(3) :]
-        return data
+        return _damaged(draw, self.text(draw, 0.0 if draw.random() < 0.6 else 0.05))
+
+
+class UnionSchema:
+    """A union of Structs with tags, and how records of it are written."""
+
+    def __init__(self, draw: random.Random, depth: int = 0, tags: Sequence[tuple[str | int, ...]] = _TAGS_OF) -> None:
+        tag_field = draw.choice(("type", "kind"))
+        chosen = draw.choice(tags)[: draw.randrange(2, 4)]
+        self.members = [Schema(draw, depth, (tag_field, tag)) for tag in chosen]
+        self.type: Any = Union[tuple(member.type for member in self.members)]  # noqa: UP007
+
+    def text(self, draw: random.Random, odd: float = 0.02) -> str:
+        """An object of one of the Structs."""
+        return draw.choice(self.members).text(draw, odd)
+
+    def record(self, draw: random.Random) -> bytes:
+        """A record as bytes, sometimes damaged, of another Struct, or of none."""
+        kind = draw.random()
+        if kind < 0.02:
+            return draw.choice((*_NUMBERS, *_OTHERS)).encode()
+        odd = 0.0 if draw.random() < 0.6 else 0.05
+        if kind < 0.05:  # the tag of one, and the fields of another
+            one, other = draw.choices(self.members, k=2)
+            text = f'{{"{one.tag_field}":{json.dumps(one.tag)},{other.text(draw, odd).lstrip("{ ")}'
+            return _damaged(draw, text)
+        return _damaged(draw, self.text(draw, odd))
+
+
+def _damaged(draw: random.Random, text: str) -> bytes:
+    data = text.encode()
+    if draw.random() < 0.1 and data:
+        at = draw.randrange(len(data))
+        patch = draw.choice(
+            (b"", b'"', b"\\", b"{", b"}", b"[", b",", b":", b"0", b"\xff", b"\xc3", b"\xed\xa0\x80", b" ")
+        )
+        data = data[:at] + patch + data[at + draw.randrange(3) :]
+    return data
 
 
 def _nullable(write: Write) -> Write:

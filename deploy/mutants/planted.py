@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deploy.mutants.planted_chains import CHAINS
 from deploy.mutants.planted_code import CODE
+from deploy.mutants.planted_events import EVENTS
 from deploy.mutants.planted_flows import FLOWS
 from deploy.mutants.planted_machine import MACHINE
 from deploy.mutants.planted_replicas import REPLICAS
@@ -12,4 +13,4 @@ from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
 from deploy.mutants.planted_truncation import TRUNCATION
 
-MUTANTS = (*STATE, *MACHINE, *REPLICAS, *TRUNCATION, *TRANSACTIONS, *CHAINS, *CODE, *FLOWS, *SESSIONS)
+MUTANTS = (*STATE, *MACHINE, *REPLICAS, *TRUNCATION, *TRANSACTIONS, *CHAINS, *CODE, *FLOWS, *SESSIONS, *EVENTS)

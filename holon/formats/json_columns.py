@@ -15,7 +15,7 @@ from holon.columnar.payloads import BinaryColumn
 from holon.columnar.record_parts import RecordParts
 from holon.columnar.structs.columns import Lists, column_of, with_values
 from holon.columnar.structs.kinds import SPAN
-from holon.columnar.structs.plan import ITEM, column_kinds, fields_of, plan
+from holon.columnar.structs.plan import ITEM, column_kinds, fields_of, plan, structs_of
 from holon.columnar.structs.reader import StructReader
 from holon.errors import DeserializationError, JobError
 from holon.formats.batch import Column, take_columns
@@ -32,6 +32,9 @@ FEW = 24
 class JsonColumns(MarkedFormat[E]):
     """One JSON document a record, decoded to columns: one for each field of the Struct ``type``.
 
+    ``type`` may be a union of Structs with tags: its columns are those that a field of such a type has, by the names
+    behind the dot: ``"type"`` of the tags, ``"Cat"`` and ``"Cat.lives"``. No integer of these is too large.
+
     int, float and bool fields become numpy arrays (int64, float64, bool), str fields ``Texts``, a sequence of str;
     everything else, also what may be None, a sequence of objects. Fields of a Struct that each record has are columns
     too: ``"place.lat"``. If that Struct may be None, they are sequences of objects, and None with it. A union of
@@ -44,9 +47,9 @@ class JsonColumns(MarkedFormat[E]):
 
     compiled = True
 
-    def __init__(self, type: type[E]) -> None:
-        if not (isinstance(type, type_) and issubclass(type, msgspec.Struct)):
-            raise JobError(f"JsonColumns needs a msgspec.Struct, got {type!r}")
+    def __init__(self, type: type[E] | Any) -> None:
+        if not structs_of(type):
+            raise JobError(f"JsonColumns needs a msgspec.Struct, or a union of Structs with tags, got {type!r}")
         super().__init__(type)
         inner = self.payload_type
         if self.record_fields is not None and hasattr(type, "__post_init__"):
@@ -61,6 +64,8 @@ class JsonColumns(MarkedFormat[E]):
         getters = {one.name: _value_or_none(one.path, steps) for one in inside}
         self._shapes = {one.name: one.shape for one in planned if one.has_column and one.shape[1]}
         kinds = column_kinds(inner)
+        if self._plan is not None and len(kinds) < sum(one.has_column for one in planned):
+            raise JobError(f"{type!r}: two of its columns have one name; a tag's field and Structs have to differ")
         self._fields = [(name, kind, getters.get(name) or attrgetter(name)) for name, kind in kinds.items()]
         self._integers = [(name, value_of) for name, kind, value_of in self._fields if kind == "int"]
         self._reader: StructReader | None = None
@@ -69,7 +74,7 @@ class JsonColumns(MarkedFormat[E]):
 
     def reader(self, loops: Loops) -> StructReader | None:
         """The reader of records by these loops; None if all of them are for msgspec."""
-        if self._reader is None and self._plan is not None:
+        if self._reader is None and self._plan is not None and self._plan.slot != SPAN:
             self._reader = StructReader(loops, self._plan)
         return self._reader
 
@@ -126,7 +131,8 @@ class JsonColumns(MarkedFormat[E]):
         """Raise ``JobError`` if there is no such column."""
         names = [known for known, _, _ in self.columns_read()]
         if name not in names:
-            raise JobError(f"{self.type.__name__} has no column {name!r}; it has {', '.join(names)}")
+            of = " | ".join(kind.__name__ for kind in structs_of(self.type))
+            raise JobError(f"{of} has no column {name!r}; it has {', '.join(names)}")
 
     def columns_read(self) -> list[tuple[str, str, bool]]:
         """Name and kind of each column, and whether compiled loops read it, where there are some."""
@@ -170,6 +176,3 @@ def _value_or_none(path: Path, steps: Mapping[Path, Step], place: int = 0) -> St
         return lambda value: None if value is None else [inner(item) for item in value]
     way = steps.get(path[: place + 1]) or attrgetter(path[place])
     return lambda value: None if value is None else inner(way(value))
-
-
-type_ = type

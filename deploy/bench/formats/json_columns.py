@@ -101,6 +101,29 @@ class United(msgspec.Struct):
     of: Meter | Vehicle
 
 
+class OfMeter(msgspec.Struct, tag="meter"):
+    """An event that is one of two Structs."""
+
+    sensor: str
+    value: float
+    ts: int
+    serial: int
+    name: str
+
+
+class OfVehicle(msgspec.Struct, tag="vehicle"):
+    """The other one."""
+
+    sensor: str
+    value: float
+    ts: int
+    plate: str
+    speed: float
+
+
+Either = OfMeter | OfVehicle
+
+
 class Item(msgspec.Struct):
     """An item of a list."""
 
@@ -150,11 +173,11 @@ def main() -> None:
     assert loops is not None
     rows = [
         {
-            "schema": type.__name__,
+            "schema": getattr(type, "__name__", "Either"),
             "order": order,
             **measured(type, records(options.records, order, type), loops, options.rounds),
         }
-        for type in (Few, Reading, Maybe, Chosen, United, Tagged, Ordered, Texts, Numbers)
+        for type in (Few, Reading, Maybe, Chosen, United, Either, Tagged, Ordered, Texts, Numbers)
         for order in ("fixed", "changing")
     ]
     if options.json:
@@ -164,7 +187,7 @@ def main() -> None:
         print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
-def records(count: int, order: str, of: type[msgspec.Struct] = Reading) -> BinaryColumn:
+def records(count: int, order: str, of: Any = Reading) -> BinaryColumn:
     """Readings of sensors, 180 to 230 bytes each, with items 260 to 310; ``Texts`` and ``Numbers`` alone 70 to 80.
 
     ``order``: whether the fields change places from record to record.
@@ -187,6 +210,8 @@ def records(count: int, order: str, of: type[msgspec.Struct] = Reading) -> Binar
         }
         if of is Ordered:
             row["items"] = [{"name": "Brot", "price": 4.5, "count": 1}, {"price": 12.95, "name": "Käse", "count": 3}]
+        if of is Either:
+            row = {**row.pop("of"), **row}
         if of is Texts:
             row = {"ts": number, "texts": [f"text{draw.randrange(100)}" for _ in range(6)]}
         elif of is Numbers:
@@ -200,8 +225,8 @@ def records(count: int, order: str, of: type[msgspec.Struct] = Reading) -> Binar
     return BinaryColumn.of(found)
 
 
-def measured(type: type[msgspec.Struct], payloads: BinaryColumn, loops: Loops, rounds: int) -> dict[str, Any]:
-    columns, events = JsonColumns(type), Json(type)
+def measured(type: Any, payloads: BinaryColumn, loops: Loops, rounds: int) -> dict[str, Any]:
+    columns, events = JsonColumns[Any](type), Json[Any](type)
     ways: dict[str, tuple[Loops | None, Callable[[], Any]]] = {
         "compiled": (loops, lambda: columns.decode(payloads)),
         "msgspec": (None, lambda: columns.decode(payloads)),
@@ -227,8 +252,11 @@ def measured(type: type[msgspec.Struct], payloads: BinaryColumn, loops: Loops, r
     }  # fmt: skip
 
 
-def structs(type: type[msgspec.Struct], columns: Mapping[str, Any]) -> list[msgspec.Struct]:
+def structs(type: Any, columns: Mapping[str, Any]) -> list[msgspec.Struct]:
     """Objects made of columns."""
+    if type is Either:
+        each = zip(columns[OfMeter.__name__], columns[OfVehicle.__name__], strict=True)
+        return [one or other for one, other in each]
     return list(map(type, *(list(columns[name]) for name in type.__struct_fields__)))
 
 

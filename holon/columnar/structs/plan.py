@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeGuard
+from types import UnionType
+from typing import Any, Literal, TypeGuard, Union, get_args, get_origin
 
 import msgspec
 from msgspec import inspect
@@ -126,16 +127,48 @@ def _bare(info: inspect.Type) -> inspect.Type:
     return _bare(info.type) if isinstance(info, inspect.Metadata) else info
 
 
+def structs_of(of: Any) -> tuple[type[msgspec.Struct], ...]:
+    """The Struct that a type is, or those that it is a union of; () for other types."""
+    kinds = get_args(of) if get_origin(of) in (Union, UnionType) else (of,)
+    return kinds if all(isinstance(kind, type) and issubclass(kind, msgspec.Struct) for kind in kinds) else ()
+
+
 def plan(of: Any) -> PlannedField | None:
-    """How the loop reads records of a Struct; None if all of them are for msgspec."""
+    """How the loop reads records of a Struct or of a union of Structs; None if all of them are for msgspec.
+
+    A union has columns then, too: those of a plan whose slot is ``SPAN``.
+    """
     for within in ((), None):
-        struct = _struct(of, (), within)
-        if struct is None:
-            continue
-        found = PlannedField((), "", "list", OBJECT, of, True, struct=struct)
-        if sum(1 for _ in fields_of(found)) <= MAX_FIELDS:
+        found = _record(of, within)
+        if found is not None and sum(1 for _ in fields_of(found)) <= MAX_FIELDS:
             return found
-    return None
+    return _unread(of) if len(structs_of(of)) > 1 else None
+
+
+def _record(of: Any, within: Within) -> PlannedField | None:
+    info = inspect.type_info(of)
+    if _is_union(info):
+        members = _members(list(info.types), (), within)
+        return PlannedField((), "", "list", UNION, of, True, members=members) if members else None
+    struct = _struct(of, (), within)
+    return None if struct is None else PlannedField((), "", "list", OBJECT, of, True, struct=struct)
+
+
+def _unread(of: Any) -> PlannedField:
+    """The columns of a union whose records are for msgspec: its tags, its Structs and their fields."""
+    members: list[PlannedField] = []
+    tag_field = ""
+    for kind in structs_of(of):
+        path = (kind.__name__,)
+        tag_field = kind.__struct_config__.tag_field or ""
+        fields = [
+            PlannedField((*path, field.name), field.encode_name, "list", SPAN, field.type, True)
+            for field in msgspec.structs.fields(kind)
+        ]
+        struct = PlannedStruct(tuple(fields), False)
+        members.append(_lacking(PlannedField(path, "", "list", SPAN, kind, True, struct=struct, step=_only(kind))))
+    tag = _lacking(PlannedField((tag_field,), "", "list", SPAN, Any, True, step=_tag))
+    return PlannedField((), "", "list", SPAN, of, True, members=(tag, *members))
 
 
 def fields_of(field: PlannedField) -> Iterator[PlannedField]:
@@ -174,7 +207,7 @@ def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str
     nullable = _is_union(bare) and len(rest) < len(bare.types)
     known = field.required or (nullable and factory is None and default is None)
     if len(rest) > 1 and known:
-        members = _members([_bare(each) for each in rest], path, within)
+        members = () if within is None else _members([_bare(each) for each in rest], path, within)
         return replace(planned, slot=UNION, members=members, nullable=nullable) if members else planned
     if isinstance(one, inspect.StructType):
         struct = _struct(one.cls, path, within) if known else None
@@ -208,7 +241,7 @@ def _items(info: inspect.ListType, path: tuple[str, ...], within: Within) -> Pla
     return None if found.slot == SPAN else found
 
 
-def _members(infos: list[inspect.Type], path: tuple[str, ...], within: Within) -> tuple[PlannedField, ...]:
+def _members(infos: Sequence[inspect.Type], path: tuple[str, ...], within: Within) -> tuple[PlannedField, ...]:
     """Columns of a union of Structs with tags; empty where it is for msgspec.
 
     Unions that may lie in themselves are msgspec's: their columns would be without end.
@@ -217,7 +250,7 @@ def _members(infos: list[inspect.Type], path: tuple[str, ...], within: Within) -
     tags: list[Any] = []
     tag_field = ""
     for info in infos:
-        if within is None or not isinstance(info, inspect.StructType) or info.tag is None or info.cls in within:
+        if not isinstance(info, inspect.StructType) or info.tag is None or info.cls in (within or ()):
             return ()
         if not isinstance(info.cls, type):
             return ()  # a generic one: no object has this type

@@ -100,8 +100,8 @@ class Tables:
 
 
 def _is_noted(field: PlannedField) -> bool:
-    """Whether its place is needed: objects of records, and of lists of values, are not made of their bytes."""
-    return bool(field.path) and not field.is_list_of_values
+    """Whether its place is needed: Structs of records, and lists of values, are not made of their bytes."""
+    return (bool(field.path) or field.slot == UNION) and not field.is_list_of_values
 
 
 def _tag_text(tag: str | int) -> bytes:
