@@ -19,7 +19,7 @@ from holon.dataflow.expressions import Decision
 from holon.dataflow.failing_rows import each_without_failing, without_failing
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed
-from holon.errors import USER_ERRORS, described
+from holon.errors import USER_ERRORS, JobError, described
 from holon.formats.batch import Batch, Column
 from holon.program.context import Context
 from holon.program.function import on_window
@@ -78,6 +78,11 @@ def _process_batch(
 ) -> None:
     index = np.arange(len(batch))
     if entry.struct is OBJECTS:
+        if len(batch.events) != len(batch):
+            raise JobError(
+                f"the flow's source ({entry.place}) has a format that gives columns in place of events, and a flow "
+                f"knows those of JsonColumns alone; give a format whose batches have events"
+            )
         rows = Rows(batch.ts_ms, index, objects=list(batch.events))
     else:
         rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct)

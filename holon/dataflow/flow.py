@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from holon.columnar.structs.plan import structs_of
 from holon.dataflow.compiling import Compiled, FieldFunction
 from holon.dataflow.errors import FlowError, caller
 from holon.dataflow.expressions import Field, Leaf
@@ -96,7 +97,11 @@ class Flow:
                 f"{caller()}: the flow {self.name!r} has a source, {self._source.topic!r}; it has one for now"
             )
         struct, kinds = _columnar_struct(format), _kinds(format)
-        read: Format[Any] = JsonColumns(struct) if struct is not OBJECTS and isinstance(format, Json) else format
+        read: Format[Any] = format
+        if struct is not OBJECTS and isinstance(format, Json):
+            read = JsonColumns(struct)
+        elif struct is OBJECTS and isinstance(format, JsonColumns):  # no columns of one Struct, so rows are objects
+            read = Json(format.type)
         place = caller()
         try:
             timestamp, unit = _timestamp(time, struct, unit)
@@ -191,9 +196,7 @@ def _columnar_struct(format: Any) -> Any:
 
 def _kinds(format: Any) -> tuple[type, ...]:
     """The Struct of a JSON format, or those of which each record is one."""
-    given: Any = format.type if isinstance(format, Json | JsonColumns) else None
-    found: tuple[Any, ...] = get_args(given) or (given,)
-    return found if all(isinstance(kind, type) and issubclass(kind, msgspec.Struct) for kind in found) else ()
+    return structs_of(format.type) if isinstance(format, Json | JsonColumns) else ()
 
 
 def _timestamp(function: Any, struct: Any, unit: TimeUnit | None) -> tuple[Any, TimeUnit | None]:

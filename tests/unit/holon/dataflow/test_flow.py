@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, Literal
 
 import msgspec
 import pytest
 
-from holon import GlobalWindow, Json, Raw
+from holon import GlobalWindow, Json, JsonColumns, Raw
 from holon.dataflow import Flow, FlowError, Group, Sliding, Stream, Tumbling
+from holon.errors import UserFunctionError
+from holon.formats.formats import Decoded
 from holon.testing import JobTestDriver
 from wcrdt import Quantiles
 
@@ -245,6 +247,46 @@ def test_times_and_keys_of_functions_that_are_called() -> None:
     )
     stream.window(GlobalWindow()).agg(lambda g: g.key).window(GlobalWindow()).agg(lambda g: g.count()).sink("out")
     assert outputs(flow, drawn(4)) == [[3]]
+
+
+class Checked(Bid):
+    def __post_init__(self) -> None:
+        if self.price < 0:
+            raise ValueError("a negative price")
+
+
+class Tagged(Bid, tag="bid"):
+    pass
+
+
+class Paused(msgspec.Struct, tag="paused"):
+    at: int
+
+
+@pytest.mark.parametrize(("of", "row"), [(Checked, Checked), (Tagged | Paused, Tagged)], ids=["checked", "union"])
+def test_columns_of_other_types_than_one_struct_lose_no_row(of: Any, row: type[Bid]) -> None:
+    found = []
+    for format in (Json[Any](of), JsonColumns[Any](of)):
+        flow = Flow("prices")
+        events = flow.source("bids", format, time=lambda e: e.at).of(row)
+        events.window(Tumbling("1s")).agg(lambda g: (g.count(), g.sum(lambda b: b.price))).sink("out")
+        rows = [{**msgspec.to_builtins(bid), "price": abs(bid.price), "type": "bid"} for bid in drawn(1)]
+        found.append(flow.collect({"bids": rows}))
+    assert found[0] == found[1] and sum(count for count, _ in found[0]) == len(drawn(1))
+
+
+class _OnlyColumns(Raw):
+    def decode(self, payloads: Sequence[bytes]) -> Decoded[Any]:
+        return Decoded(None, columns={"value": list(payloads)})
+
+
+def test_columns_that_a_flow_does_not_know_are_refused_and_do_not_vanish() -> None:
+    flow = Flow("unknown", on_error="dead-letter")
+    flow.source("in", _OnlyColumns()).sink("out")
+    with pytest.raises(
+        UserFunctionError, match=r"source \(test_flow.py:\d+\) has a format that gives columns"
+    ):
+        flow.collect({"in": [b"x"]})
 
 
 def test_other_formats_go_row_by_row() -> None:
