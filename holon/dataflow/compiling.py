@@ -21,6 +21,7 @@ from holon.dataflow.rows import Rows
 from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed
 from holon.errors import USER_ERRORS, JobError, described
 from holon.formats.batch import Batch, Column
+from holon.outputs.partitioner import key_bytes
 from holon.program.context import Context
 from holon.program.function import on_window
 from holon.program.states import Windowed
@@ -241,5 +242,5 @@ class _Handler:
 
 
 def _key_bytes(key: str | bytes | int | None) -> bytes | None:
-    """A record's key: texts as UTF-8, ints by their digits, None for no key."""
-    return key if isinstance(key, bytes) or key is None else str(key).encode()
+    """A record's key; None for no key."""
+    return None if key is None else key_bytes(key)

@@ -15,7 +15,7 @@ from holon.errors import JobError
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
 from holon.outputs.identity import IdentityStamp, Track
 from holon.outputs.letters import row_letter
-from holon.outputs.partitioner import murmur2
+from holon.outputs.partitioner import partition_of
 from holon.outputs.runs import OutputRun
 from wcrdt.windows.assigners import Window
 
@@ -308,7 +308,7 @@ class Outbox:
     def _route(self, output: str, key: bytes | None) -> int:
         if not self.outputs[output].route_by_key or key is None:
             return self.partition
-        return (murmur2(key) & 0x7FFFFFFF) % self.partitions[output]
+        return partition_of(key, self.partitions[output])
 
     def _declared(self, output: str) -> Output:
         """An output that the job's code may emit to."""

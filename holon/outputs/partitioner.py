@@ -10,7 +10,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(key: bytes) -> int:
-    """32-bit hash with Kafka's seed; the partition is ``(murmur2(key) & 0x7fffffff) % partitions``."""
+    """32-bit hash with Kafka's seed."""
     length = len(key)
     h = (0x9747B28C ^ length) & _MASK
     whole = length - length % 4
@@ -21,3 +21,13 @@ def murmur2(key: bytes) -> int:
         h = (h ^ int.from_bytes(key[whole:], "little")) * _M & _MASK
     h = (h ^ h >> 13) * _M & _MASK
     return h ^ h >> 15
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition of a record with this key."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def key_bytes(key: str | bytes | int) -> bytes:
+    """A record's key: texts as UTF-8, ints by their digits."""
+    return key if isinstance(key, bytes) else str(key).encode()

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from holon.outputs.partitioner import murmur2
+from holon.outputs import partitioner
 from transactional.epochs.messages import Kind, Request
 from transactional.errors import Aborted, BadArguments, UnknownFunction, describe
 from transactional.external import ContinuedTransaction, ExternalRequest
@@ -142,7 +142,7 @@ def since_of(name: str) -> int | None:
 
 def partition_of(name: str, partitions: int) -> int:
     """The request partition of an id."""
-    return (murmur2(name.encode()) & 0x7FFFFFFF) % partitions
+    return partitioner.partition_of(name.encode(), partitions)
 
 
 def proof_of(answer_key: bytes, name: str, continued: bytes) -> bytes:

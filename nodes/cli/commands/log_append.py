@@ -86,12 +86,12 @@ def _placement(partition: str, count: int, separator: bytes, topic: str) -> Call
 
 
 def _by_key(number: int, line: bytes, separator: bytes, count: int) -> tuple[int, _Row]:
-    from holon.outputs.partitioner import murmur2
+    from holon.outputs.partitioner import partition_of
 
     key, found, payload = line.partition(separator)
     if not found:
         fail(2, f"line {number + 1} has no key: {separator.decode()!r} does not occur in {line[:60]!r}")
-    return (murmur2(key) & 0x7FFFFFFF) % count, (key, payload)
+    return partition_of(key, count), (key, payload)
 
 
 def _check_all(lines: BinaryIO, place: Callable[[int, bytes], tuple[int, _Row]], limit: int, file: str) -> None:
