@@ -74,9 +74,13 @@ class Aggregation(Step):
 
     def bottom(self) -> Lattice[Any, Any]:
         """The lattice that a window holds."""
-        parts = {self.names[asked]: one.lattice for asked, one in self.aggregates.items()}
-        record = RecordOf(parts or {"": GCounter()})
+        record = RecordOf(self._lattices or {"": GCounter()})
         return record if self.key is None else ColumnsOf(record)
+
+    @property
+    def _lattices(self) -> dict[str, Lattice[Any, Any]]:
+        """That of each aggregate, by its name."""
+        return {self.names[asked]: one.lattice for asked, one in self.aggregates.items()}
 
     @cached_property
     def _followed(self) -> dict[str, Followed]:
@@ -151,10 +155,14 @@ class Aggregation(Step):
 
     def declared(self) -> Windowed[Any, Any]:
         """The state that rows are inserted into."""
+        return self._declared(self.bottom(), self.state)
+
+    def _declared(self, bottom: Lattice[Any, Any], name: str) -> Windowed[Any, Any]:
+        """A state of these windows and this stage."""
         assert self.windows is not None
         if self.alone:
-            return WLocal(self.bottom(), self.windows, name=self.state)
-        return WCRDT(self.bottom(), self.windows, stage=self.stage, name=self.state)
+            return WLocal(bottom, self.windows, name=name)
+        return WCRDT(bottom, self.windows, stage=self.stage, name=name)
 
     def further_states(self) -> Sequence[StateDeclaration]:
         """The states beside it."""

@@ -131,11 +131,12 @@ def columns_of(struct: type, objects: list[Any]) -> dict[str, Column]:
     found: dict[str, Column] = {}
     for field in msgspec.structs.fields(struct):
         values = list(map(attrgetter(field.name), objects))
-        found[field.name] = _as_array(values, _DTYPES.get(field.type))
+        found[field.name] = as_array(values, _DTYPES.get(field.type))
     return found
 
 
-def _as_array(values: list[Any], dtype: Any) -> Column:
+def as_array(values: list[Any], dtype: Any) -> Column:
+    """An array of this type, or the values where there is none (``dtype`` None) or an int has more than 64 bits."""
     if dtype is None:
         return values
     try:

@@ -16,19 +16,20 @@ from numpy.typing import NDArray
 
 from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.groups import plain_value
-from holon.dataflow.rows import Rows
+from holon.dataflow.rows import Rows, as_array
 from holon.dataflow.sessions.open_sessions import FIRST, LAST, OpenSessions
 from holon.dataflow.sessions.shards import shard_of
 from holon.formats.batch import Column
 from holon.program.context import Context
 from holon.program.function import HandlerScope
-from holon.program.states import WCRDT, Local, StateDeclaration, Windowed, WLocal
+from holon.program.states import Local, StateDeclaration, Windowed
 from holon.time.units import MAX_TS_MS
 from wcrdt import BoolOr, ColumnsOf, Lattice, Max, Min, RecordOf, Session
 from wcrdt.elements import order_key
 from wcrdt.windows.assigners import Window
 
 _ANY = Session(1)
+_DTYPES: dict[Any, Any] = {int: np.int64, float: np.float64}
 
 
 @dataclass(eq=False)
@@ -45,8 +46,7 @@ class SessionAggregation(Aggregation):
     @cached_property
     def _record(self) -> RecordOf:
         """The state of one key in a slice, and of its session."""
-        parts = {self.names[asked]: one.lattice for asked, one in self.aggregates.items()}
-        return RecordOf({FIRST: Min(), LAST: Max(), **parts})
+        return RecordOf({FIRST: Min(), LAST: Max(), **self._lattices})
 
     def bottom(self) -> Lattice[Any, Any]:
         return ColumnsOf(self._record)
@@ -68,10 +68,7 @@ class SessionAggregation(Aggregation):
 
     @cached_property
     def _due(self) -> Windowed[bool, bool]:
-        name = f"{self.state}due"
-        if self.alone:
-            return WLocal(BoolOr(), self.session.slices, name=name)
-        return WCRDT(BoolOr(), self.session.slices, stage=self.stage, name=name)
+        return self._declared(BoolOr(), f"{self.state}due")
 
     @cached_property
     def _open(self) -> Local[OpenSessions]:
@@ -138,8 +135,5 @@ def _first_of_slices(numbers: NDArray[np.int64]) -> NDArray[np.intp]:
 
 def _column(values: list[Any]) -> Column:
     """Numbers of 64 bits as an array."""
-    kinds = set(map(type, values))
-    try:
-        return np.array(values, np.int64 if kinds == {int} else np.float64) if kinds in ({int}, {float}) else values
-    except OverflowError:
-        return values
+    kind = type(values[0]) if values and all(type(each) is type(values[0]) for each in values) else None
+    return as_array(values, _DTYPES.get(kind))
