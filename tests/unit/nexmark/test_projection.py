@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,9 @@ from holon.columnar.payloads import BinaryColumn
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.queries import QUERIES
 from nexmark.queries.columns import FEW, NexmarkColumns
-from nodes.compiled.loading import ensure
 from tests.unit.nexmark_records import ALIVE, DEAD, GOOD, auction, person
+
+pytestmark = pytest.mark.usefixtures("loops_installed")
 
 GENERATED = encode_json(generate_slice(GeneratorConfig(seed=9), 0, 120))
 COMPACT = [json.dumps(json.loads(record), separators=(",", ":")).encode() for record in (GOOD, person())]
@@ -31,14 +31,6 @@ PATCHES = [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-", b"00", b
 SPECIMENS = [*GENERATED, *COMPACT, *REORDERED, GOOD, auction(1, "00:00:01.000", "00:00:02.5"), person()]
 
 PLAIN = {name: query.format for name, query in QUERIES.items()}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def loops() -> Iterator[None]:
-    """These tests have the compiled loops; no others of this process."""
-    assert ensure(), "numba is part of the development environment"
-    yield
-    install(None)
 
 
 def fresh(query: str) -> NexmarkColumns:

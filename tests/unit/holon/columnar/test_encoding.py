@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -12,18 +12,12 @@ from hypothesis import strategies as st
 from holon.columnar.encoding import FEW, Field, Thousandths, encode_rows
 from holon.columnar.loops import install, installed
 from holon.columnar.payloads import BinaryColumn, Texts
-from nodes.compiled.loading import ensure
+
+pytestmark = pytest.mark.usefixtures("loops_installed")
 
 INTEGERS = [0, 1, -1, 9, 10, 99, 100, -1000, 10**17, 10**18 - 1, 10**18, 2**63 - 1, -(2**63), 1234567]
 TEXTS = ["", "a", "x" * 15, "x" * 16, "x" * 17, "y" * 300, 'with "quotes"', "back\\slash", "tab\t",
          "\x7f", "\x1f", "é", "😀", "z" * 15 + '"', "z" * 16 + "\n", "z" * 31 + "ä"]  # fmt: skip
-
-
-@pytest.fixture(autouse=True, scope="module")
-def loops() -> Iterator[None]:
-    assert ensure(), "numba is part of the development environment"
-    yield
-    install(None)
 
 
 def agree(fields: Mapping[str, Field], count: int) -> Sequence[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,18 +11,11 @@ from hypothesis import strategies as st
 
 from holon.columnar.loops import install, installed
 from holon.columnar.payloads import Texts
-from nodes.compiled.loading import ensure
 from wcrdt import GCounter, GSet, MapOf
 
+pytestmark = pytest.mark.usefixtures("loops_installed")
+
 MANY = 64
-
-
-@pytest.fixture(autouse=True, scope="module")
-def loops() -> Iterator[None]:
-    """These tests have the compiled loops; no others of this process."""
-    assert ensure(), "numba is part of the development environment"
-    yield
-    install(None)
 
 
 def by_python(values: list[str]) -> tuple[list[int], list[str]]:

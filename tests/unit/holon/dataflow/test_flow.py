@@ -283,9 +283,7 @@ class _OnlyColumns(Raw):
 def test_columns_that_a_flow_does_not_know_are_refused_and_do_not_vanish() -> None:
     flow = Flow("unknown", on_error="dead-letter")
     flow.source("in", _OnlyColumns()).sink("out")
-    with pytest.raises(
-        UserFunctionError, match=r"source \(test_flow.py:\d+\) has a format that gives columns"
-    ):
+    with pytest.raises(UserFunctionError, match=r"source \(test_flow.py:\d+\) has a format that gives columns"):
         flow.collect({"in": [b"x"]})
 
 

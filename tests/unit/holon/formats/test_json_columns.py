@@ -7,7 +7,6 @@ import json
 import math
 import random
 import struct
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,20 +14,13 @@ import numpy as np
 import pytest
 
 from holon import Batch, JsonColumns
-from holon.columnar.loops import install, installed
-from nodes.compiled.loading import ensure
+from holon.columnar.loops import installed
 from tests.column_readings import readings, taken, without_loops
 from tests.json_records import Schema
 
+pytestmark = pytest.mark.usefixtures("loops_installed")
+
 RUNS, RECORDS = 3, 60
-
-
-@pytest.fixture(autouse=True, scope="module")
-def loops() -> Iterator[None]:
-    """These tests have the compiled loops; no others of this process."""
-    assert ensure(), "numba is part of the development environment"
-    yield
-    install(None)
 
 
 def compare(seed: int) -> int:

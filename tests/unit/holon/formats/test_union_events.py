@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any, Union, get_args
 
 import msgspec
 import pytest
 
 from holon import Json, JsonColumns
-from holon.columnar.loops import install, installed
+from holon.columnar.loops import installed
 from holon.errors import JobError
-from nodes.compiled.loading import ensure
 from tests.column_readings import readings, taken, without_loops
 from tests.json_records import UnionSchema
 from tests.unit.holon.formats.test_json_columns import INPUTS, ODD_PETS, PETS, Cat, Click, Dog, Key
 
+pytestmark = pytest.mark.usefixtures("loops_installed")
+
 RUNS, RECORDS = 3, 60
-
-
-@pytest.fixture(autouse=True, scope="module")
-def loops() -> Iterator[None]:
-    """These tests have the compiled loops; no others of this process."""
-    assert ensure(), "numba is part of the development environment"
-    yield
-    install(None)
 
 
 def compare_union(seed: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -12,11 +11,12 @@ import msgspec
 import pytest
 
 from holon import JsonColumns
-from holon.columnar.loops import install, installed
+from holon.columnar.loops import installed
 from holon.columnar.payloads import Texts
 from holon.time.event_time import times_of_columns
-from nodes.compiled.loading import ensure
 from tests.json_records import a_time
+
+pytestmark = pytest.mark.usefixtures("loops_installed")
 
 USUAL = (
     "2026-11-24T02:30:00Z",
@@ -32,14 +32,6 @@ USUAL = (
 class Dated(msgspec.Struct):
     at: datetime
     again: datetime | None = None
-
-
-@pytest.fixture(autouse=True, scope="module")
-def loops() -> Iterator[None]:
-    """These tests have the compiled loops; no others of this process."""
-    assert ensure(), "numba is part of the development environment"
-    yield
-    install(None)
 
 
 def both_ways(columns: Any, unit: str, count: int) -> list[tuple[list[int], list[tuple[int, str]]]]:

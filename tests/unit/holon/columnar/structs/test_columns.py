@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
@@ -13,19 +12,11 @@ import numpy as np
 import pytest
 
 from holon import Batch, JsonColumns
-from holon.columnar.loops import install
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.columns import Lists
-from nodes.compiled.loading import ensure
 from tests.column_readings import readings, taken, without_loops
 
-
-@pytest.fixture(autouse=True, scope="module")
-def loops() -> Iterator[None]:
-    """These tests have the compiled loops; no others of this process."""
-    assert ensure(), "numba is part of the development environment"
-    yield
-    install(None)
+pytestmark = pytest.mark.usefixtures("loops_installed")
 
 
 def decoded(of: Any, payloads: list[bytes]) -> tuple[dict[str, Any], list[Any]]:
