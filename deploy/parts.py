@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 NIGHT_MUTANT_SEEDS = 3_000
@@ -68,8 +69,8 @@ def parts(nightly: bool = False, seeds: int = 100_000) -> list[SuitePart]:
 
 
 def _pytest(folder: str, nightly: bool, workers: int, beside: bool = False) -> tuple[str, ...]:
-    options = ("--timeout", str(BESIDE_TIMEOUT_S)) if beside else ()
-    options = ("--nightly", "--timeout", "3600") if nightly else options
+    limit = ("--timeout", str(BESIDE_TIMEOUT_S)) if beside else ()
+    options = ("--nightly", "--timeout", "3600") if nightly else limit
     # A file's tests share brokers and stay together, until one of the workers has nothing left.
     shared = ("-n", str(workers), "--dist", "worksteal")
     return (sys.executable, "-m", "pytest", "-q", *shared, *options, f"tests/{folder}")
@@ -96,7 +97,6 @@ class RunningPart:
             env=environment,
             stdout=output,
             stderr=None if output is None else subprocess.STDOUT,
-            start_new_session=output is not None,
         )
 
     def wait(self) -> Outcome:
@@ -110,9 +110,12 @@ class RunningPart:
         return Outcome(self._part, code, took_s)
 
     def stop(self) -> None:
-        """End it with its children. Only for a part whose output is kept, which has a session of its own."""
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """End it with its children. They are of this process's group, so that a signal to that ends them as well."""
+        if self._process.poll() is None:  # so its id is no other process's yet
+            whole = psutil.Process(self._process.pid)
+            for each in [*whole.children(recursive=True), whole]:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
             self._process.wait()
 
 
