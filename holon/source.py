@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.errors import JobError
-from holon.formats.formats import Format
-from holon.formats.json_columns import JsonColumns
+from holon.formats.formats import ColumnFormat, Format
 from holon.time.units import UNITS, TimeUnit
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
@@ -115,7 +114,7 @@ class Source(Generic[E]):
             raise JobError("timestamp_unit is of what timestamp= gives; the log's own timestamps are in ms")
         if self.start not in ("earliest", "latest"):
             raise JobError(f'start must be "earliest" or "latest", got {self.start!r}')
-        if isinstance(self.timestamp, str) and isinstance(self.format, JsonColumns):
+        if isinstance(self.timestamp, str) and isinstance(self.format, ColumnFormat):
             self.format.check_column(self.timestamp)
 
     def guard_ms(self, live_guard_ms: int | None) -> int | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +14,9 @@ from holon.columnar.loops import Loops
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.errors import DeserializationError
 
-Kind = Literal["kinds", "union", "int", "float", "bool", "time", "text", "struct"]
-"""Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone: its column holds epoch ms.
+Kind = Literal["kinds", "union", "int", "float", "bool", "time", "text", "struct", "object"]
+"""Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone: its column holds epoch ms. Objects
+are Python's, of any type; with the path () they are the rows, as dicts.
 
 A dense union has, for each event, the number of its alternative, and its place in that one's columns. ``kinds`` is a
 column of int8 that has the number only; the columns of all alternatives have a place for each event.
@@ -35,17 +36,22 @@ _DTYPES: dict[Kind, Any] = {"int": np.int64, "float": np.float64, "time": np.int
 class Layout:
     """The columns of a record batch that are read: names, their paths through structs and unions, and what they are.
 
-    ``alternatives`` are those of its union, in their order.
+    ``alternatives`` are those of its union, in their order. Columns have exactly the types of their kinds, unless there
+    is a ``refusal``: then it returns why a column of a type cannot be read, and others become the type of their kind.
+    Columns of ``defaults`` may be missing: of objects each is ``ABSENT`` then, of other kinds the default.
     """
 
     columns: Mapping[str, tuple[Path, Kind]]
     alternatives: tuple[str, ...] = ()
+    refusal: Callable[[str, Any], str | None] | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Column:
     """``texts`` have one buffer for all rows; else ``numbers`` (none for a struct). ``height``: how many rows.
 
+    ``unfit``: rows without a value, and why; ``beyond``: ints of more than 64 bits by their rows.
     For a union ``numbers`` are the alternatives, and ``places`` those in their columns; ``heights`` are those of the
     alternatives. Before unions are ``joined``, both can be anything.
     """
@@ -56,6 +62,24 @@ class Column:
     valid: Valid = None
     places: NDArray[Any] | None = None
     heights: NDArray[np.int64] | None = None
+    objects: list[Any] | None = None
+    unfit: Mapping[int, str] | None = None
+    beyond: Mapping[int, int] | None = None
+
+
+ABSENT: Any = object()
+"""The object of each row of a column that a batch does not have."""
+
+
+def absent_column(kind: Kind, default: Any, count: int) -> Column:
+    """A column that is not there: the same in each row."""
+    if kind == "object":
+        return Column(count, objects=[ABSENT] * count)
+    valid = np.zeros(count, np.bool_) if default is None else None
+    if kind == "text":
+        return Column(count, texts=Texts.of([default or ""] * count), valid=valid)
+    dtype = np.bool_ if kind == "bool" else _DTYPES[kind]
+    return Column(count, np.full(count, 0 if default is None else default, dtype), valid=valid)
 
 
 def read_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequence[bytes]) -> Column:
@@ -147,12 +171,15 @@ def _texts(buffers: Sequence[Any], skip: int, count: int, valid: Valid, name: st
     else:
         whole = BinaryColumn.of([data.tobytes()])
         texts = Texts(whole.buffer, offsets[:-1], offsets[1:])
+    unfit = None
     if last > first and int(data[first:last].max()) > 0x7F:
-        valid = _utf8(data, offsets, valid)
-    return Column(count, texts=texts, valid=valid)
+        right = _utf8(data, offsets, valid)
+        wrong = np.flatnonzero(~right if valid is None else valid & ~right).tolist()
+        valid, unfit = right, dict.fromkeys(wrong, "not UTF-8")
+    return Column(count, texts=texts, valid=valid, unfit=unfit)
 
 
-def _utf8(data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: Valid) -> Valid:
+def _utf8(data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: Valid) -> NDArray[np.bool_]:
     """Valid rows whose text is UTF-8."""
     right = np.ones(len(offsets) - 1, np.bool_) if valid is None else valid.copy()
     for row in np.flatnonzero(right).tolist():
@@ -172,6 +199,16 @@ def joined(kind: Kind, parts: list[Column], records: Sequence[bytes]) -> Column:
     height = sum(part.height for part in parts)
     if kind in ("kinds", "union"):
         return _joined_unions(parts, height)
+    found = _joined_values(kind, parts, height, records)
+    if any(part.unfit or part.beyond for part in parts):
+        found.unfit = _shifted(parts, [part.unfit for part in parts])
+        found.beyond = _shifted(parts, [part.beyond for part in parts])
+    return found
+
+
+def _joined_values(kind: Kind, parts: list[Column], height: int, records: Sequence[bytes]) -> Column:
+    if kind == "object":
+        return Column(height, objects=[each for part in parts for each in part.objects or ()])
     valid = None
     if any(part.valid is not None for part in parts):
         valid = np.concatenate([np.ones(p.height, np.bool_) if p.valid is None else p.valid for p in parts])
@@ -183,6 +220,16 @@ def joined(kind: Kind, parts: list[Column], records: Sequence[bytes]) -> Column:
         return Column(height, texts=texts, valid=valid)
     dtype = np.bool_ if kind == "bool" else _DTYPES[kind]
     return Column(height, np.concatenate([np.empty(0, dtype), *_arrays(parts)]), valid=valid)
+
+
+def _shifted(parts: list[Column], rows: list[Mapping[int, Any] | None]) -> dict[int, Any]:
+    """The entries of all parts, by the rows of all."""
+    found: dict[int, Any] = {}
+    at = 0
+    for part, its in zip(parts, rows, strict=True):
+        found.update((row + at, known) for row, known in (its or {}).items())
+        at += part.height
+    return found
 
 
 def _joined_unions(parts: list[Column], height: int) -> Column:

@@ -1,26 +1,42 @@
 """Arrow record batches: a record of the log holds one as an Arrow IPC stream; its columns are read in place.
 
-An atom is a stream of one schema and one record batch. It is dead as a whole if it is not, or if a requested
-column is missing or of another type. Of other columns only the lengths are checked.
+An atom is a stream of one schema and one record batch; of any number of batches, also with dictionaries, where its
+layout takes columns of other types. It is dead as a whole if it is not, or if a requested column is missing or of
+a type that is not read. Of other columns only the lengths are checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holon.columnar.atom_columns import TYPES, Column, Kind, Layout, Path, joined, read_column
+from holon.columnar.atom_columns import TYPES, Column, Kind, Layout, Path, absent_column, joined, read_column
+from holon.columnar.atom_types import REFUSALS, adapted, checked, first_line, python_values
 from holon.columnar.payloads import BinaryColumn
 from holon.errors import DeserializationError
 
 _MAX_SCHEMAS = 16
-_REFUSALS = (pa.ArrowException, OSError, EOFError)
-"""Arrow's errors on bytes that are not its own."""
+_FILE = b"ARROW1"
+"""The first bytes of the other form of Arrow's batches."""
+
+
+class _Where(NamedTuple):
+    """The places of a column, from the batch inwards, and whether it has exactly the type of its kind."""
+
+    places: list[int]
+    exact: bool
+
+
+class Batch(NamedTuple):
+    """The requested columns of a batch of ``height`` rows."""
+
+    height: int
+    columns: list[Column]
 
 
 @dataclass(slots=True)
@@ -28,7 +44,7 @@ class Atoms:
     """The events of a run of records.
 
     ``rows`` are the indexes of the records that the events are in, ``places`` their places there; ``bad`` are the
-    records that are no atoms, with the reason. ``parts`` are the columns of each record, by ``kinds``.
+    records that are no atoms, with the reason. ``parts`` are the columns of each batch, by ``kinds``.
     """
 
     kinds: Mapping[str, Kind]
@@ -59,38 +75,51 @@ class AtomReader:
         self.layouts = layouts
         self.kinds: dict[str, Kind] = {name: kind for name, (_, kind) in layouts[0].columns.items()}
         self._schemas: dict[bytes, pa.Schema] = {}
-        self._found: tuple[pa.Schema | None, tuple[Layout, list[list[int]]]] = (None, (layouts[0], []))
+        self._found: tuple[pa.Schema | None, tuple[Layout, list[_Where | None]]] = (None, (layouts[0], []))
+
+    def describe(self) -> str:
+        """Canonical text, part of the job's fingerprint; without it that would hold the schemas met so far."""
+        return "; ".join(f"{sorted(layout.columns.items())} {layout.alternatives}" for layout in self.layouts)
 
     def read(self, payloads: Sequence[bytes]) -> Atoms:
         """Read a run of records; never raises for their contents."""
         records = BinaryColumn.of(payloads) if "text" in self.kinds.values() else payloads  # texts need one buffer
-        found: list[tuple[int, int, list[Column]]] = []
+        found: list[tuple[int, list[Batch]]] = []
         bad: list[tuple[int, str]] = []
         for index in range(len(records)):
             try:
-                found.append((index, *self._columns_of(records, index)))
+                found.append((index, self._batches_of(records, index)))
             except DeserializationError as error:
                 bad.append((index, str(error)))
-        heights = [height for _, height, _ in found]
-        rows = np.repeat(np.array([index for index, _, _ in found], np.intp), heights)
+        heights = [sum(batch.height for batch in batches) for _, batches in found]
+        rows = np.repeat(np.array([index for index, _ in found], np.intp), heights)
         places = np.concatenate([np.empty(0, np.int64), *(np.arange(height) for height in heights)])
-        return Atoms(self.kinds, records, rows, places, [columns for _, _, columns in found], bad)
+        parts = [batch.columns for _, batches in found for batch in batches]
+        return Atoms(self.kinds, records, rows, places, parts, bad)
 
     def events_in(self, payload: bytes) -> int:
         """How many events a record holds; 1 if it is no atom, or not of these columns."""
         try:
-            return self._columns_of(BinaryColumn.of([payload]), 0)[0]
+            return sum(batch.height for batch in self._batches_of(BinaryColumn.of([payload]), 0))
         except DeserializationError:
             return 1
 
     def batch_of(self, data: Any) -> pa.RecordBatch:
         """The batch of a record (any buffer); raises ``DeserializationError``."""
+        return self.batches_of(data)[0]
+
+    def batches_of(self, data: Any) -> list[pa.RecordBatch]:
+        """The batches of a record (any buffer), one where no other number fits; raises ``DeserializationError``."""
         try:
             return self._read(pa.py_buffer(data))
-        except _REFUSALS as error:
-            raise DeserializationError(f"not an Arrow stream of one batch: {_line(error)}") from error
+        except REFUSALS as error:
+            if bytes(data[: len(_FILE)]) == _FILE:
+                raise DeserializationError(
+                    "an Arrow file, not a stream: write it with pyarrow.ipc.new_stream"
+                ) from error
+            raise DeserializationError(f"not an Arrow stream of one batch: {first_line(error)}") from error
 
-    def _read(self, data: pa.Buffer) -> pa.RecordBatch:
+    def _read(self, data: pa.Buffer) -> list[pa.RecordBatch]:
         source = pa.BufferReader(data)
         first = pa.ipc.read_message(source)
         if first.type != "schema":
@@ -103,39 +132,53 @@ class AtomReader:
                 raise DeserializationError("an atom of the other byte order")
             if len(self._schemas) < _MAX_SCHEMAS:
                 self._schemas[key] = schema
-        second = pa.ipc.read_message(source)
-        if second.type != "record batch":
-            raise DeserializationError(f"an atom is one schema and one batch, without a {second.type}")
-        batch = pa.ipc.read_record_batch(second, schema)
-        batch.validate()  # lengths below zero would end the process at the first slice
-        try:
-            more = pa.ipc.read_message(source)
-        except EOFError:
-            return batch
-        raise DeserializationError(f"an atom holds one batch; a {more.type} follows")
+        second = _next(source)
+        if second is not None and second.type == "record batch":
+            third = _next(source)
+            if third is None:
+                return [_valid(pa.ipc.read_record_batch(second, schema))]
+            reason = f"an atom holds one batch; a {third.type} follows"
+        else:
+            other = "" if second is None else f", without a {second.type}"
+            reason = f"an atom is one schema and one batch{other}"
+        if self.layouts[0].refusal is None:
+            raise DeserializationError(reason)
+        return [_valid(batch) for batch in pa.ipc.open_stream(data)]
 
-    def _columns_of(self, records: Sequence[bytes], index: int) -> tuple[int, list[Column]]:
-        batch = self.batch_of(_bytes_at(records, index))
+    def _batches_of(self, records: Sequence[bytes], index: int) -> list[Batch]:
+        return [self._columns_of(batch, records) for batch in self.batches_of(_bytes_at(records, index))]
+
+    def _columns_of(self, batch: pa.RecordBatch, records: Sequence[bytes]) -> Batch:
         schema = batch.schema
         if self._found[0] is None or not (schema is self._found[0] or schema.equals(self._found[0])):
             self._found = schema, self._layout_of(schema)
         layout, places = self._found[1]
         tops: dict[int, Any] = {}
+        name, nulls = "", layout.refusal is not None
+        columns: list[Column] = []
         try:
-            return batch.num_rows, [
-                read_column(_array(batch, tops, at), name, kind, layout, records)
-                for at, (name, (_, kind)) in zip(places, layout.columns.items(), strict=True)
-            ]
-        except _REFUSALS as error:
-            raise DeserializationError(f"damaged: {_line(error)}") from error
+            for at, (name, (path, kind)) in zip(places, layout.columns.items(), strict=True):
+                if at is None:
+                    columns.append(absent_column(kind, layout.defaults[name], batch.num_rows))
+                    continue
+                array = _array(batch, tops, at.places, nulls) if path else batch.to_struct_array()
+                read = read_column if at.exact else _adapted_column
+                columns.append(read(array, name, kind, layout, records))
+        except REFUSALS as error:
+            raise DeserializationError(f"column {name} cannot be read: {first_line(error)}") from error
+        return Batch(batch.num_rows, columns)
 
-    def _layout_of(self, schema: pa.Schema) -> tuple[Layout, list[list[int]]]:
-        """The first layout that fits, and where its columns are."""
+    def _layout_of(self, schema: pa.Schema) -> tuple[Layout, list[_Where | None]]:
+        """The first layout that fits, and where its columns are; None for those that may be missing, and are."""
         reasons: list[str] = []
         for layout in self.layouts:
             try:
-                return layout, [_places(schema, path, kind, layout) for path, kind in layout.columns.values()]
-            except (DeserializationError, UnicodeDecodeError) as error:  # names are anybody's bytes too
+                return layout, [
+                    None if name in layout.defaults and not schema.get_all_field_indices(path[0])
+                    else _places(schema, path, name, kind, layout)
+                    for name, (path, kind) in layout.columns.items()
+                ]  # fmt: skip
+            except (DeserializationError, *REFUSALS) as error:  # names are anybody's bytes too
                 reasons.append(str(error))
         raise DeserializationError("; ".join(reasons))
 
@@ -147,17 +190,45 @@ def _bytes_at(records: Sequence[bytes], index: int) -> Any:
     return records[index]
 
 
-def _places(schema: pa.Schema, path: Path, kind: Kind, layout: Layout) -> list[int]:
+def _next(source: Any) -> Any:
+    """The next message of a stream; None at its end."""
+    try:
+        return pa.ipc.read_message(source)
+    except EOFError:
+        return None
+
+
+def _valid(batch: pa.RecordBatch) -> pa.RecordBatch:
+    batch.validate()  # lengths below zero would end the process at the first slice
+    return batch
+
+
+def _adapted_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequence[bytes]) -> Column:
+    """As ``read_column``, of an array of another type than its kind has."""
+    if kind == "object":
+        values, unfit = python_values(array)
+        return Column(len(array), objects=values, unfit=unfit)
+    array, beyond, unfit = adapted(array, kind)
+    found = read_column(array, name, kind, layout, records)
+    return replace(found, beyond=beyond, unfit={**(found.unfit or {}), **unfit})
+
+
+def _places(schema: pa.Schema, path: Path, full: str, kind: Kind, layout: Layout) -> _Where:
     """Where the column is; types are checked before arrays, which not all of them can be made into."""
     places: list[int] = []
     fields: Any = schema
     for depth, name in enumerate(path, start=1):
+        fits = True
         at = layout.alternatives.index(name) if _is_union(fields, layout) else fields.get_field_index(name)
         if at < 0:
             raise DeserializationError(f"no column {'.'.join(path[:depth])}, or more than one")
         places.append(at)
         fields = fields.field(at).type
-        if depth < len(path):
+        if depth == len(path) and layout.refusal is not None:
+            reason = layout.refusal(full, fields)
+            if reason is not None:
+                raise DeserializationError(reason)
+        elif depth < len(path):
             fits = pa.types.is_struct(fields) or _is_union(fields, layout)
         elif kind in ("struct", "union"):
             fits = pa.types.is_struct(fields) if kind == "struct" else _is_union(fields, layout)
@@ -166,7 +237,7 @@ def _places(schema: pa.Schema, path: Path, kind: Kind, layout: Layout) -> list[i
         if not fits:
             expected = TYPES.get(kind, kind) if depth == len(path) else "struct"
             raise DeserializationError(f"column {'.'.join(path[:depth])} is {fields}, not {expected}")
-    return places
+    return _Where(places, layout.refusal is None or fields == TYPES.get(kind))
 
 
 def _is_union(type: Any, layout: Layout) -> bool:
@@ -177,19 +248,50 @@ def _is_union(type: Any, layout: Layout) -> bool:
     return names == layout.alternatives and list(type.type_codes) == list(range(len(names)))
 
 
-def _array(batch: pa.RecordBatch, tops: dict[int, Any], places: list[int]) -> Any:
-    """The column there; ``tops`` keeps those of the batch itself."""
+def _array(batch: pa.RecordBatch, tops: dict[int, Any], places: list[int], nulls: bool) -> Any:
+    """The column there; ``tops`` keeps those of the batch itself. ``nulls``: it is null where a struct above it is."""
     array = tops.get(places[0])
     if array is None:
         array = tops[places[0]] = batch.column(places[0])
     for at in places[1:]:
-        array = array.field(at)
+        array = array.flatten()[at] if nulls and array.buffers()[0] is not None else array.field(at)
     return array
 
 
-def single(batch: pa.RecordBatch, place: int) -> bytes:
-    """An atom of one event of a batch."""
-    return write_atom(batch.slice(place, 1))
+def single(batches: Sequence[pa.RecordBatch], place: int) -> bytes:
+    """An atom of one event, at its place in all batches. Columns that are damaged are left out: nobody reads them."""
+    for batch in batches:
+        if place < batch.num_rows:
+            one = batch.slice(place, 1)
+            break
+        place -= batch.num_rows
+    else:
+        raise DeserializationError(f"an atom of {sum(batch.num_rows for batch in batches)} events has no such place")
+    found = [(at, column) for at in range(one.num_columns) if (column := _whole(one, at)) is not None]
+    fields = [one.schema.field(at) for at, _ in found]
+    schema = one.schema if len(fields) == one.num_columns else pa.schema(fields)
+    return write_atom(pa.RecordBatch.from_arrays([column for _, column in found], schema=schema))
+
+
+def _whole(batch: pa.RecordBatch, at: int) -> Any:
+    """A column that Arrow may write, None for others: it believes offsets. Texts need not be UTF-8."""
+    try:
+        return _without_other_values(checked(batch.column(at)))
+    except REFUSALS:
+        return None
+
+
+def _without_other_values(column: Any) -> Any:
+    """A column of one row, whose dictionary has the value of that row only."""
+    if not isinstance(column, pa.DictionaryArray) or len(column.dictionary) <= 1:
+        return column
+    at = column.indices[0].as_py()
+    try:
+        values = column.dictionary.take(pa.array([] if at is None else [at], pa.int64()))
+    except pa.ArrowNotImplementedError:
+        return column
+    indices = pa.array([None if at is None else 0], column.indices.type)
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)
 
 
 def write_atom(batch: pa.RecordBatch) -> bytes:
@@ -198,8 +300,3 @@ def write_atom(batch: pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return sink.getvalue().to_pybytes()
-
-
-def _line(error: BaseException) -> str:
-    text = str(error).splitlines()
-    return text[0][:200] if text else type(error).__name__

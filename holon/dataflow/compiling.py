@@ -82,7 +82,7 @@ def _process_batch(
         if len(batch.events) != len(batch):
             raise JobError(
                 f"the flow's source ({entry.place}) has a format that gives columns in place of events, and a flow "
-                f"knows those of JsonColumns alone; give a format whose batches have events"
+                f"knows those of JsonColumns and ArrowColumns alone; give a format whose batches have events"
             )
         rows = Rows(batch.ts_ms, index, objects=list(batch.events))
     else:

@@ -15,7 +15,7 @@ from holon.dataflow.errors import FlowError, caller
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.steps import OBJECTS, Entry, Sink, Step, United, followed, type_at
 from holon.dataflow.streams import Stream
-from holon.formats.formats import Format, Json
+from holon.formats.formats import Format, Json, TypedFormat
 from holon.formats.json_columns import JsonColumns
 from holon.job import MAIN, Job, Output
 from holon.source import BoundedOutOfOrderness, Source
@@ -25,6 +25,9 @@ from wcrdt.windows.durations import duration_ms
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Step)
+
+
+_GIVE_TYPE = "give a Struct of them, as in ArrowColumns(Bid)"
 
 
 class ExplainedStep(NamedTuple):
@@ -90,7 +93,8 @@ class Flow:
             out_of_order: how far in event time records come behind the newest one.
             idle: a partition without records for so long holds no window open.
 
-        Structs of ``Json`` are read as columns: then an int beyond 64 bits is a bad record (``JsonColumns``).
+        Structs of ``Json`` and ``Arrow`` are read as columns: then an int beyond 64 bits is a bad record
+        (``JsonColumns``), or a bad row (``ArrowColumns``).
         """
         if self._source is not None:
             raise FlowError(
@@ -98,11 +102,17 @@ class Flow:
             )
         struct, kinds = _columnar_struct(format), _kinds(format)
         read: Format[Any] = format
-        if struct is not OBJECTS and isinstance(format, Json):
+        place = caller()
+        if isinstance(format, TypedFormat):
+            if format.type is None:
+                raise FlowError(
+                    f"source ({place}): columns by names have no rows that functions can take; {_GIVE_TYPE}"
+                )
+            read = format.by_events() if struct is OBJECTS else format.by_columns()
+        elif struct is not OBJECTS and isinstance(format, Json):
             read = JsonColumns(struct)
         elif struct is OBJECTS and isinstance(format, JsonColumns):  # no columns of one Struct, so rows are objects
             read = Json(format.type)
-        place = caller()
         try:
             timestamp, unit = _timestamp(time, struct, unit)
         except FlowError as error:
@@ -186,8 +196,8 @@ class Flow:
 
 
 def _columnar_struct(format: Any) -> Any:
-    """The Struct of a JSON format that can be read as columns, else ``OBJECTS``."""
-    if not isinstance(format, Json | JsonColumns):
+    """The Struct of a format that can be read as columns, else ``OBJECTS``."""
+    if not isinstance(format, Json | JsonColumns | TypedFormat):
         return OBJECTS
     found = format.type
     is_struct = isinstance(found, type) and issubclass(found, msgspec.Struct)
@@ -195,8 +205,8 @@ def _columnar_struct(format: Any) -> Any:
 
 
 def _kinds(format: Any) -> tuple[type, ...]:
-    """The Struct of a JSON format, or those of which each record is one."""
-    return structs_of(format.type) if isinstance(format, Json | JsonColumns) else ()
+    """The Struct of a format, or those of which each row is one."""
+    return structs_of(format.type) if isinstance(format, Json | JsonColumns | TypedFormat) else ()
 
 
 def _timestamp(function: Any, struct: Any, unit: TimeUnit | None) -> tuple[Any, TimeUnit | None]:

@@ -69,6 +69,30 @@ class AtomFormat(Protocol):
 
 
 @runtime_checkable
+class ColumnFormat(Protocol):
+    """The methods of a format beside ``Format`` that knows its columns before it reads records."""
+
+    def check_column(self, name: str) -> None:
+        """Raise ``JobError`` if there is no such column."""
+        ...
+
+
+@runtime_checkable
+class TypedFormat(Protocol):
+    """The members of a format beside ``Format`` that reads the same records as events of a type, and as columns."""
+
+    type: Any
+
+    def by_columns(self) -> Format[Any]:
+        """The format that gives columns; ``type`` is a Struct, or a union of Structs with tags."""
+        ...
+
+    def by_events(self) -> Format[Any]:
+        """The format that gives events."""
+        ...
+
+
+@runtime_checkable
 class RecordFormat(Protocol):
     """The members of a format beside ``Format`` whose events hold more of a record than its value."""
 

@@ -143,6 +143,14 @@ class JsonColumns(MarkedFormat[E]):
             *((field.name, field.kind, True) for field in beside),
         ]
 
+    def columns_of(self, events: list[E]) -> tuple[dict[str, Column], dict[int, str]]:
+        """The columns of events, without those that have an int beyond 64 bits: these by their places, and why."""
+        try:
+            return self._columns(events), {}
+        except OverflowError:
+            bad = {place: why for place, event in enumerate(events) if (why := self._too_large(event)) is not None}
+            return self._columns([event for place, event in enumerate(events) if place not in bad]), bad
+
     def _columns(self, events: list[E]) -> dict[str, Column]:
         columns: dict[str, Column] = {}
         for name, kind, value_of in self._fields:
@@ -154,10 +162,15 @@ class JsonColumns(MarkedFormat[E]):
 
     def _decode_64(self, payload: bytes) -> E:
         event = self._decode(payload)
+        if (why := self._too_large(event)) is not None:
+            raise DeserializationError(why)
+        return event
+
+    def _too_large(self, event: E) -> str | None:
         for name, value_of in self._integers:
             if not -(2**63) <= value_of(event) < 2**63:
-                raise DeserializationError(f"{name} does not fit in 64 bits")
-        return event
+                return f"{name} does not fit in 64 bits"
+        return None
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""

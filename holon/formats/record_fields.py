@@ -152,7 +152,7 @@ class RecordFields(Generic[E]):
         self._inner = [(info.name, attrgetter(info.name)) for info in infos if info.name not in names]
         self._event = event
         self._by_place = tuple(self._names) == event.__match_args__  # type: ignore[attr-defined]
-        self.payload_type = _without(event, names)
+        self.payload_type = without_fields(event, names)
         self.reads_nulls = any(field.mark is Tombstone for field in fields)
         config = event.__struct_config__  # type: ignore[attr-defined]
         tag = [] if config.tag is None else [config.tag]
@@ -282,7 +282,7 @@ def refuse_marks(hint: Any, seen: set[Any] | None = None) -> None:
             refuse_marks(inner, seen)
 
 
-def _without(event: Any, names: set[str]) -> type[msgspec.Struct]:
+def without_fields(event: Any, names: set[str]) -> type[msgspec.Struct]:
     """A Struct of the fields that values hold, with the options of the event's."""
     config = event.__struct_config__
     fields: list[tuple[str, Any, Any]] = []

@@ -75,7 +75,7 @@ class NexmarkAtoms:
         """An atom of one event."""
         batch = self._reader.batch_of(payload)
         at = batch.schema.get_field_index(_EVENT)
-        return single(batch, place) if at < 0 else _single_of_union(batch.column(at), place)
+        return single([batch], place) if at < 0 else _single_of_union(batch.column(at), place)
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded[Any]:
         """Decode a run of payloads."""

@@ -124,14 +124,9 @@ def test_a_damaged_atom_is_one_dead_letter_with_its_bytes() -> None:
 def test_an_atom_without_a_column_or_with_one_of_another_type_is_dead_and_says_which() -> None:
     lacking = write_atom(pa.record_batch({"at": pa.array([1, 2])}))
     other = write_atom(pa.record_batch({"at": pa.array([1.5]), "name": pa.array(["a"])}))
-    batch = pa.record_batch({"at": pa.array([1]), "name": pa.array(["a"])})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-        writer.write_batch(batch)
-    test = run(lacking, other, sink.getvalue().to_pybytes())
+    test = run(lacking, other)
     assert ["name" in test.dead()[0]["reason"], "at is double" in test.dead()[1]["reason"]] == [True, True]
-    assert "one batch" in test.dead()[2]["reason"] and counts(test) == (0, 0, 0, 3)
+    assert counts(test) == (0, 0, 0, 2)
 
 
 def test_events_that_are_null_late_or_out_of_range_are_set_aside_one_by_one_and_can_be_put_back() -> None:
@@ -195,8 +190,8 @@ def test_columns_within_structs_of_all_types_are_read() -> None:
     assert {name: column.tolist() for name, column in found.items()} == {
         "s.f": [1.5, 2.5] * 2, "s.b": [True, False] * 2, "s.t": [7, 8] * 2,
     }  # fmt: skip
-    with pytest.raises(JobError, match="bytes"):
-        ArrowColumns({"x": bytes})
+    with pytest.raises(JobError, match="object"):
+        ArrowColumns({"x": object})
 
 
 class Pairs:
