@@ -1,0 +1,217 @@
+"""Arrow record batches of any types against JSON of the same rows: the same columns, events, dead rows and results."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holon import Json, JsonColumns, Tumbling
+from holon.arrow import Arrow, ArrowColumns
+from holon.dataflow import Flow
+from holon.job import DEAD, LATE
+from holon.testing import JobTestDriver
+from tests.unit.holon.formats.arrow_arrays import stream
+
+Values = st.SearchStrategy[Any]
+Array = Callable[[list[Any]], Any]
+YEARS = datetime(1800, 1, 1), datetime(2200, 1, 1)
+
+
+class Drawn(NamedTuple):
+    """A type as users declare it, its values, and an array of such values or None."""
+
+    declared: Any
+    values: Values
+    array: Array
+
+
+def _of(kind: Any) -> Array:
+    return lambda values: pa.array(values, kind)
+
+
+def _decimals(kind: Any) -> Drawn:
+    return Drawn(decimal.Decimal, st.integers(-(10**5), 10**5).map(lambda n: decimal.Decimal(n).scaleb(-2)), _of(kind))
+
+
+LEAVES: list[Drawn] = [
+    *(Drawn(int, st.integers(-128, 127), _of(kind)) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())),
+    *(Drawn(int, st.integers(0, 255), _of(kind)) for kind in (pa.uint8(), pa.uint16(), pa.uint32())),
+    Drawn(int, st.integers(2**63 - 2, 2**63 + 2), _of(pa.uint64())),
+    Drawn(float, st.floats(width=32, allow_nan=False, allow_infinity=False), _of(pa.float32())),
+    Drawn(float, st.floats(width=16, allow_nan=False, allow_infinity=False), _of(pa.float16())),
+    Drawn(float, st.floats(allow_nan=False, allow_infinity=False), _of(pa.float64())),
+    Drawn(float, st.integers(-(2**60), 2**60), _of(pa.int64())),
+    Drawn(bool, st.booleans(), _of(pa.bool_())),
+    *(Drawn(str, st.text(max_size=20), _of(kind)) for kind in (pa.string(), pa.large_string(), pa.string_view())),
+    *(Drawn(bytes, st.binary(max_size=20), _of(kind)) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())),
+    *(Drawn(datetime, st.datetimes(*YEARS), _of(pa.timestamp(unit))) for unit in ("us", "ns")),
+    *(Drawn(datetime, st.datetimes(*YEARS, timezones=st.just(UTC)), _of(pa.timestamp("us", zone)))
+      for zone in ("UTC", "Asia/Tokyo")),
+    Drawn(date, st.dates(), _of(pa.date32())),
+    Drawn(time, st.times(), _of(pa.time64("ns"))),
+    Drawn(timedelta, st.timedeltas(timedelta(days=-1000), timedelta(days=1000)), _of(pa.duration("us"))),
+    _decimals(pa.decimal128(10, 2)),
+    _decimals(pa.decimal256(40, 2)),
+]  # fmt: skip
+
+
+def _by_dictionary(of: Drawn) -> Drawn:
+    return of._replace(array=lambda values: of.array(values).dictionary_encode())
+
+
+def _by_runs(of: Drawn) -> Drawn:
+    def array(values: list[Any]) -> Any:
+        ends = pa.array(range(1, len(values) + 1), pa.int32())
+        return pa.RunEndEncodedArray.from_arrays(ends, of.array(values))
+
+    return of._replace(array=array)
+
+
+def _lists(of: Drawn, nullable: bool, large: bool) -> Drawn:
+    made: Any = pa.LargeListArray if large else pa.ListArray
+
+    def array(values: list[Any]) -> Any:
+        ends: list[Any] = [0]
+        for each in values:
+            ends.append((ends[-1] or 0) + len(each or ()))
+        starts = [None if each is None else at for each, at in zip(values, ends, strict=False)]
+        return made.from_arrays([*starts, ends[-1]], of.array([item for each in values for item in each or ()]))
+
+    items = st.none() | of.values if nullable else of.values
+    declared = list[of.declared | None] if nullable else list[of.declared]  # type: ignore[valid-type]
+    return Drawn(declared, st.lists(items, max_size=3), array)
+
+
+def _structs(parts: list[Drawn]) -> Drawn:
+    names = [f"part{number}" for number in range(len(parts))]
+    declared = msgspec.defstruct("Inner", [(n, one.declared | None) for n, one in zip(names, parts, strict=True)])
+
+    def array(values: list[Any]) -> Any:
+        inner = [one.array([each and each[n] for each in values]) for n, one in zip(names, parts, strict=True)]
+        return pa.StructArray.from_arrays(
+            inner, names=names, mask=pa.array([each is None for each in values], pa.bool_())
+        )
+
+    values = st.fixed_dictionaries({n: st.none() | one.values for n, one in zip(names, parts, strict=True)})
+    return Drawn(declared, values, array)
+
+
+def _encoded(of: Drawn) -> st.SearchStrategy[Drawn]:
+    """Values as they are, by a dictionary, or in runs."""
+    views = (pa.string_view(), pa.binary_view(), pa.float16())
+    if of.array([]).type in views:
+        return st.just(of)
+    return st.sampled_from([of, of, _by_dictionary(of), _by_runs(of)])
+
+
+leaves = st.sampled_from(LEAVES).flatmap(_encoded)
+inner = leaves | st.builds(_lists, leaves, st.booleans(), st.booleans())
+types = leaves | st.builds(_lists, inner, st.booleans(), st.booleans()) | st.lists(inner, max_size=2).map(_structs)
+
+
+class Table(NamedTuple):
+    event: Any
+    rows: list[dict[str, Any]]
+    records: list[bytes]
+    rows_of: list[int]
+
+
+@st.composite
+def tables(draw: Callable[[Values], Any]) -> Table:
+    """A Struct of up to four fields, some of them optional, rows that may have None in all, and records of these."""
+    drawn = draw(st.lists(st.tuples(types, st.booleans()), min_size=1, max_size=4))
+    fields: list[tuple[Any, ...]] = [("at", int), ("key", int | None)]
+    fields += [(f"x{number}", of.declared | None if optional else of.declared)
+               for number, (of, optional) in enumerate(drawn)]  # fmt: skip
+    values: dict[str, Values] = {"at": st.integers(0, 60), "key": st.none() | st.integers(0, 2)}
+    arrays: dict[str, Array] = {"at": _of(pa.int16()), "key": _of(pa.uint64())}
+    for number, (of, _) in enumerate(drawn):
+        values[f"x{number}"] = of.values | st.none() if draw(st.integers(0, 3)) == 0 else of.values
+        arrays[f"x{number}"] = of.array
+    rows = draw(st.lists(st.fixed_dictionaries(values), max_size=12))
+    batches, records, counts = [], [], []
+    for group in _cut(draw, rows):
+        batches = [
+            pa.record_batch({name: array([row[name] for row in part]) for name, array in arrays.items()})
+            for part in (_cut(draw, group) or [[]])
+        ]
+        records.append(stream(*batches, emit_dictionary_deltas=draw(st.booleans())))
+        counts.append(len(group))
+    return Table(msgspec.defstruct("Event", fields), rows, records, counts)
+
+
+def _cut(draw: Callable[[Values], Any], rows: list[Any]) -> list[list[Any]]:
+    ends = sorted({*draw(st.lists(st.integers(0, len(rows)), max_size=2)), len(rows)})
+    return [rows[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _plainly(column: Any) -> list[Any]:
+    return [value.item() if isinstance(value, np.generic) else value for value in column]
+
+
+def _dead(found: Any, counts: list[int]) -> list[int]:
+    """The dead rows by their numbers among all."""
+    assert not found.bad, found.bad
+    return [sum(counts[:index]) + place for index, place, _ in found.bad_events]
+
+
+@given(tables())
+def test_columns_events_and_dead_rows_are_those_of_json_of_the_same_rows(table: Table) -> None:
+    payloads = [msgspec.json.encode(row) for row in table.rows]
+    by_json, by_arrow = Json(table.event).decode(payloads), Arrow(table.event).decode(table.records)
+    assert repr(by_arrow.events) == repr(by_json.events)
+    assert _dead(by_arrow, table.rows_of) == [row for row, _ in by_json.bad]
+    expected, found = JsonColumns(table.event).decode(payloads), ArrowColumns(table.event).decode(table.records)
+    assert _dead(found, table.rows_of) == [row for row, _ in expected.bad]
+    if table.rows:
+        assert {name: repr(_plainly(column)) for name, column in found.columns.items()} == {
+            name: repr(_plainly(column)) for name, column in expected.columns.items()
+        }
+
+
+@given(tables())
+def test_a_flow_gives_the_same_bytes(table: Table) -> None:
+    found = _results(Arrow(table.event), table.records)
+    assert found == _results(Json(table.event), [msgspec.json.encode(row) for row in table.rows])
+
+
+def _results(form: Any, records: list[bytes]) -> Any:
+    flow = Flow("law")
+    events = flow.source("in", form, time=lambda e: e.at)
+    events.filter(lambda e: e.key is None or e.key > 0).sink("rows")
+    events.key_by(lambda e: e.key).window(Tumbling(20)).agg(
+        lambda g: (g.key, g.count(), g.max(lambda e: e.at), g.window.end_ms)
+    ).sink("groups")
+    test = JobTestDriver(flow.job)
+    test.feed(0, *records)
+    test.finish()
+    results = {
+        name: [value for _, _, value in test.raw_outputs(name)] for name in flow.job.outputs if name not in (DEAD, LATE)
+    }
+    return results, test.counts
+
+
+@given(tables(), st.lists(st.tuples(st.integers(0, 2**20), st.binary(min_size=1, max_size=8)), min_size=1, max_size=4))
+def test_damaged_records_are_dead_or_read_and_each_event_counts_once(
+    table: Table, changes: list[tuple[int, bytes]]
+) -> None:
+    for record in table.records:
+        changed = bytearray(record)
+        for place, with_bytes in changes:
+            at = place % len(changed)
+            changed[at : at + len(with_bytes)] = with_bytes
+        damaged = bytes(changed)
+        for form in (Arrow(table.event), ArrowColumns(table.event), ArrowColumns({"at": int})):
+            found = form.decode([damaged])
+            assert found.rows is not None and found.places is not None
+            assert form.events_in(damaged) == len(found.bad) + len(found.bad_events) + len(found.rows)
+            for place in [*found.places.tolist(), *(place for _, place, _ in found.bad_events)][:2]:
+                assert form.events_in(form.single(damaged, place)) == 1
