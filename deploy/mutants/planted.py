@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deploy.mutants.planted_arrow import ARROW
 from deploy.mutants.planted_chains import CHAINS
 from deploy.mutants.planted_code import CODE
 from deploy.mutants.planted_events import EVENTS
@@ -13,4 +14,4 @@ from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
 from deploy.mutants.planted_truncation import TRUNCATION
 
-MUTANTS = (*STATE, *MACHINE, *REPLICAS, *TRUNCATION, *TRANSACTIONS, *CHAINS, *CODE, *FLOWS, *SESSIONS, *EVENTS)
+MUTANTS = (*STATE, *MACHINE, *REPLICAS, *TRUNCATION, *TRANSACTIONS, *CHAINS, *CODE, *FLOWS, *SESSIONS, *EVENTS, *ARROW)

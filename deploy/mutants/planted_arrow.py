@@ -1,0 +1,60 @@
+"""Bugs in what record batches of Arrow are read as."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+TYPES = ("tests/unit/holon/formats/test_arrow.py",)
+BATCHES = ("tests/unit/holon/formats/test_arrow_batches.py",)
+
+ARROW = (
+    Mutant(
+        "nanoseconds of a duration are rounded as those of a time are",
+        "holon/columnar/atom_types.py",
+        "(halves_up | (numbers >= 0))",
+        "True",
+        tests=TYPES,
+    ),
+    Mutant(
+        "a null among the indices of a dictionary is its first value",
+        "holon/columnar/atom_types.py",
+        "plain(array.dictionary).take(array.indices)",
+        "plain(array.dictionary).take(array.indices.fill_null(0))",
+        tests=TYPES,
+    ),
+    Mutant(
+        "an unsigned int beyond 64 bits becomes a negative one",
+        "holon/columnar/atom_types.py",
+        "        return Adapted(array.cast(pa.int64(), safe=False), beyond, {})\n",
+        "        return Adapted(array.cast(pa.int64(), safe=False), {}, {})\n",
+        tests=TYPES,
+    ),
+    Mutant(
+        "a time keeps the zone of its column",
+        "holon/columnar/atom_types.py",
+        "    zone = None if of.tz is None else _UTC\n",
+        "    zone = of.tz\n",
+        tests=TYPES,
+    ),
+    Mutant(
+        "a field of a struct that is null has the value that lies there",
+        "holon/columnar/atoms.py",
+        "array.flatten()[at] if nulls and array.buffers()[0] is not None else array.field(at)",
+        "array.field(at)",
+        tests=BATCHES,
+    ),
+    Mutant(
+        "of several batches in a record the first alone is read",
+        "holon/columnar/atoms.py",
+        "return [_valid(batch) for batch in pa.ipc.open_stream(data)]",
+        "return [_valid(batch) for batch in pa.ipc.open_stream(data)][:1]",
+        tests=BATCHES,
+    ),
+    Mutant(
+        "columns that msgspec makes are those of other rows behind a dead one",
+        "holon/arrow.py",
+        "np.searchsorted(rest, keep)",
+        "np.arange(len(keep))",
+        tests=BATCHES,
+    ),
+)
