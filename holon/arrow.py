@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from types import UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
@@ -11,13 +12,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.atom_columns import ABSENT, Column, Kind, Layout, Path
+from holon.columnar.atom_columns import ABSENT, SCALED, Column, Kind, Layout, Path
 from holon.columnar.atoms import AtomReader, Atoms, single, write_atom
+from holon.columnar.structs.decimals import Decimals
 from holon.columnar.structs.kinds import NULL, PRESENT
 from holon.columnar.structs.lazy import LazyColumn
 from holon.columnar.structs.plan import structs_of
+from holon.columnar.structs.times import Datetimes
 from holon.errors import JobError
-from holon.formats.arrow_fields import converted, kind_refusal, refusal
+from holon.formats.arrow_fields import LightRows, converted, kind_refusal, refusal
 from holon.formats.batch import take_columns
 from holon.formats.formats import Decoded
 from holon.formats.json_columns import JsonColumns
@@ -27,7 +30,9 @@ __all__ = ["Arrow", "ArrowColumns", "write_atom"]
 
 E = TypeVar("E")
 
-_KINDS: dict[Any, Kind] = {int: "int", float: "float", bool: "bool", str: "text"}
+_KINDS: dict[Any, Kind] = {
+    int: "int", float: "float", bool: "bool", str: "text", datetime: "datetime", Decimal: "decimal",
+}  # fmt: skip
 _ROWS = "rows"
 _UNFIT = dict[int, str]
 
@@ -40,6 +45,11 @@ class _Plain(NamedTuple):
     kind: Kind
     nullable: bool
     default: Any = msgspec.NODEFAULT
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether its values are objects, made when they are read."""
+        return self.nullable or self.kind in SCALED
 
 
 class _Rest(NamedTuple):
@@ -132,6 +142,9 @@ class ArrowColumns(_Reads, Generic[E]):
             _check_struct(self.type)
             plain, rest = self._of_struct()
         self._made = None if self._objects_as is None else JsonColumns[Any](self._objects_as)
+        self._light: LightRows | None = None
+        if self._objects_as is not None and rest[0].path != () and not hasattr(self._objects_as, "__post_init__"):
+            self._light = LightRows(self._objects_as)
         super().__init__(plain, rest)
 
     def _of_mapping(self) -> tuple[list[_Plain], list[_Rest]]:
@@ -177,7 +190,7 @@ class ArrowColumns(_Reads, Generic[E]):
         """Canonical text, part of the job's fingerprint."""
         if self.type is not None:
             return f"arrow columns {self.type!r}"
-        named = {name: of.__name__ if of in (*_KINDS, datetime) else repr(of) for name, of in self.columns.items()}
+        named = {name: of.__name__ if of in _KINDS else repr(of) for name, of in self.columns.items()}
         return "arrow " + ", ".join(f"{name} {of}" for name, of in sorted(named.items()))
 
     def by_columns(self) -> ArrowColumns[E]:
@@ -208,7 +221,7 @@ class ArrowColumns(_Reads, Generic[E]):
         unfit: _UNFIT = {}
         for one in self._plain:
             column = read[one.name]
-            if one.nullable or column.valid is not None or column.unfit or column.beyond:
+            if one.is_lazy or column.valid is not None or column.unfit or column.beyond:
                 columns[one.name], more = _plain_column(one, column)
                 unfit = more | unfit
             else:
@@ -224,12 +237,25 @@ class ArrowColumns(_Reads, Generic[E]):
         made: dict[str, Any] = {}
         of_rest: _UNFIT = {}
         if self._made is not None:
-            objects, of_rest = self._objects(read, len(found), self._objects_as)
+            light = self._light_rows(read)
+            objects, of_rest = (
+                (light, of_rest) if light is not None else self._objects(read, len(found), self._objects_as)
+            )
             made, large = self._made.columns_of(objects)
             if large:
                 good = [row for row in range(len(found)) if row not in of_rest]
                 of_rest |= {good[at]: why for at, why in large.items()}
         return _decoded(found, columns, {self._full(n): column for n, column in made.items()}, unfit, of_rest)
+
+    def _light_rows(self, read: Mapping[str, Column]) -> list[Any] | None:
+        """The rows whose columns msgspec's are made of; None where some row may be unfit, or lacks a column."""
+        columns = [read[one.name] for one in self._rest]
+        if self._light is None or any(column.unfit for column in columns):
+            return None
+        lists = [column.objects or [] for column in columns]
+        if any(one.may_lack and ABSENT in values for one, values in zip(self._rest, lists, strict=True)):
+            return None
+        return self._light.made(lists)
 
 
 class Arrow(_Reads, Generic[E]):
@@ -275,7 +301,7 @@ class Arrow(_Reads, Generic[E]):
 
 
 _DEFAULTS: dict[Any, tuple[type, ...]] = {
-    (kind, nullable): (of, type(None)) if nullable else (of,)
+    (kind, nullable): (*(() if kind in SCALED else (of,)), *((type(None),) if nullable else ()))
     for of, kind in _KINDS.items()
     for nullable in (False, True)
 }
@@ -333,18 +359,19 @@ def _plain_column(one: _Plain, column: Column) -> tuple[Any, _UNFIT]:
     values: Any = column.numbers if column.texts is None else column.texts
     unfit = {row: f"column {one.name} is {why}" for row, why in (column.unfit or {}).items()}
     beyond = column.beyond or {}
-    if one.nullable:
-        marks = np.full(column.height, PRESENT, np.int64)
-        if column.valid is not None:
-            marks[~column.valid] = NULL
-        found = LazyColumn(values, marks)
-        return (found.replaced(np.array(list(beyond), np.intp), list(beyond.values())) if beyond else found), unfit
-    unfit |= dict.fromkeys(beyond, f"column {one.name} does not fit in 64 bits")
-    if column.valid is not None:
-        names = {"text": "str", "time": "datetime"}
+    if not one.nullable and column.valid is not None:
+        names = {"text": "str", "time": "datetime", "decimal": "Decimal"}
         why = f"column {one.name} is null: declare it as {names.get(one.kind, one.kind)} | None"
         unfit = dict.fromkeys(np.flatnonzero(~column.valid).tolist(), why) | unfit
-    return values, unfit
+    if not one.is_lazy:
+        return values, unfit | dict.fromkeys(beyond, f"column {one.name} does not fit in 64 bits")
+    marks = np.full(column.height, PRESENT, np.int64)
+    if column.valid is not None:
+        marks[~column.valid] = NULL
+    if column.scales is not None:
+        values = (Datetimes if one.kind == "datetime" else Decimals)(values, column.scales)
+    found = LazyColumn(values, marks)
+    return (found.replaced(np.array(list(beyond), np.intp), list(beyond.values())) if beyond else found), unfit
 
 
 def _fit(found: Atoms, unfit: _UNFIT) -> tuple[NDArray[np.intp], NDArray[np.int64], list[tuple[int, int, str]]]:

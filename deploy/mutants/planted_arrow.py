@@ -57,4 +57,18 @@ ARROW = (
         "np.arange(len(keep))",
         tests=BATCHES,
     ),
+    Mutant(
+        "a time that no datetime holds is the last one that it holds",
+        "holon/columnar/atom_lazy.py",
+        "rows = np.flatnonzero(wrong if valid is None else wrong & valid).tolist()",
+        "rows = []",
+        tests=TYPES,
+    ),
+    Mutant(
+        "a decimal has the power of ten of the first record",
+        "holon/columnar/atom_columns.py",
+        "*(part.scales for part in parts if part.scales is not None)",
+        "*(np.full(part.height, parts[0].scales[0]) for part in parts if part.scales is not None)",
+        tests=BATCHES,
+    ),
 )

@@ -14,9 +14,9 @@ from holon.columnar.loops import Loops
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.errors import DeserializationError
 
-Kind = Literal["kinds", "union", "int", "float", "bool", "time", "text", "struct", "object"]
-"""Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone: its column holds epoch ms. Objects
-are Python's, of any type; with the path () they are the rows, as dicts.
+Kind = Literal["kinds", "union", "int", "float", "bool", "time", "text", "struct", "datetime", "decimal", "object"]
+"""Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone, as epoch ms. Datetimes, and
+decimals, are two numbers each. Objects are Python's, of any type; with the path () they are the rows, as dicts.
 
 A dense union has, for each event, the number of its alternative, and its place in that one's columns. ``kinds`` is a
 column of int8 that has the number only; the columns of all alternatives have a place for each event.
@@ -29,7 +29,10 @@ TYPES: dict[Kind, pa.DataType] = {
     "kinds": pa.int8(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "time": pa.timestamp("ms"),
     "text": pa.string(),
 }  # fmt: skip
-_DTYPES: dict[Kind, Any] = {"int": np.int64, "float": np.float64, "time": np.int64}
+_DTYPES: dict[Kind, Any] = {
+    "int": np.int64, "float": np.float64, "time": np.int64, "datetime": np.int64, "decimal": np.int64,
+}  # fmt: skip
+SCALED: tuple[Kind, ...] = ("datetime", "decimal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,8 @@ class Layout:
 class Column:
     """``texts`` have one buffer for all rows; else ``numbers`` (none for a struct). ``height``: how many rows.
 
-    ``unfit``: rows without a value, and why; ``beyond``: ints of more than 64 bits by their rows.
+    ``unfit``: rows without a value, and why; ``beyond``: objects of rows that the numbers do not hold, as ints of more
+    than 64 bits. ``scales``: zones of datetimes (their numbers are microseconds), exponents of decimals.
     For a union ``numbers`` are the alternatives, and ``places`` those in their columns; ``heights`` are those of the
     alternatives. Before unions are ``joined``, both can be anything.
     """
@@ -64,7 +68,8 @@ class Column:
     heights: NDArray[np.int64] | None = None
     objects: list[Any] | None = None
     unfit: Mapping[int, str] | None = None
-    beyond: Mapping[int, int] | None = None
+    beyond: Mapping[int, Any] | None = None
+    scales: NDArray[np.int64] | None = None
 
 
 ABSENT: Any = object()
@@ -79,7 +84,8 @@ def absent_column(kind: Kind, default: Any, count: int) -> Column:
     if kind == "text":
         return Column(count, texts=Texts.of([default or ""] * count), valid=valid)
     dtype = np.bool_ if kind == "bool" else _DTYPES[kind]
-    return Column(count, np.full(count, 0 if default is None else default, dtype), valid=valid)
+    scales = np.zeros(count, np.int64) if kind in SCALED else None
+    return Column(count, np.full(count, 0 if default is None else default, dtype), valid=valid, scales=scales)
 
 
 def read_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequence[bytes]) -> Column:
@@ -219,7 +225,10 @@ def _joined_values(kind: Kind, parts: list[Column], height: int, records: Sequen
         texts = _joined_texts([part.texts for part in parts if part.texts is not None], records)
         return Column(height, texts=texts, valid=valid)
     dtype = np.bool_ if kind == "bool" else _DTYPES[kind]
-    return Column(height, np.concatenate([np.empty(0, dtype), *_arrays(parts)]), valid=valid)
+    scales = None
+    if kind in SCALED:
+        scales = np.concatenate([np.empty(0, np.int64), *(part.scales for part in parts if part.scales is not None)])
+    return Column(height, np.concatenate([np.empty(0, dtype), *_arrays(parts)]), valid=valid, scales=scales)
 
 
 def _shifted(parts: list[Column], rows: list[Mapping[int, Any] | None]) -> dict[int, Any]:

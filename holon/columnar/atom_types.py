@@ -24,6 +24,7 @@ _BYTES: dict[Any, Any] = {
     pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view(),
 }  # fmt: skip
 _VIEWS: dict[Any, Any] = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_VIEW_BYTES = 16
 _UTC = "+00:00"
 _NS_OF_US, _US_OF_MS, _MS_OF_S, _US_OF_DAY = 1000, 1000, 1000, 86_400_000_000
 _INT64 = range(-(2**63), 2**63)
@@ -79,7 +80,7 @@ def adapted(array: Any, kind: Kind) -> Adapted:
     if kind == "time":
         return _in_ms(array)
     if kind == "int" and of == pa.uint64():
-        numbers = _numbers(array, np.uint64)
+        numbers = numbers_of(array, np.uint64)
         large = np.flatnonzero(numbers > np.uint64(_INT64[-1]))
         beyond = {row: int(numbers[row]) for row in large.tolist() if array[row].is_valid}
         return Adapted(array.cast(pa.int64(), safe=False), beyond, {})
@@ -138,19 +139,31 @@ def plain(array: Any) -> Any:
     if pa.types.is_run_end_encoded(of):
         rows = np.arange(array.offset, array.offset + len(array))
         return plain(array.values).take(pa.array(np.searchsorted(np.asarray(array.run_ends), rows, side="right")))
+    if of in _VIEWS:
+        return _without_null_views(array, pa.binary_view()).cast(pa.binary()).view(_VIEWS[of])
     if of in _BYTES:
         return array if of == pa.string() else array.view(_BYTES[of]).cast(pa.binary()).view(pa.string())
-    if of in _VIEWS:
-        return array.cast(_VIEWS[of])
     if pa.types.is_timestamp(of):
         return _as_timestamps(array)
     if of == pa.duration("ns"):
-        return _with_numbers(array, pa.duration("us"), _rounded(_numbers(array), halves_up=False))
+        return _with_numbers(array, pa.duration("us"), _rounded(numbers_of(array), halves_up=False))
     if of == pa.time64("ns"):
-        numbers = _numbers(array)
+        numbers = numbers_of(array)
         micros = np.where((numbers < 0) | (numbers >= _US_OF_DAY * _NS_OF_US), -1, _rounded(numbers) % _US_OF_DAY)
         return _with_numbers(array, pa.time64("us"), micros)
     return _with_plain_parts(array)
+
+
+def _without_null_views(array: Any, of: Any) -> Any:
+    """The same views, of nothing where rows are null: pyarrow's cast reads those, and no validation has."""
+    if not array.null_count:
+        return array.view(of)
+    valid, views, *data = array.buffers()
+    there = np.asarray(array.is_valid())
+    places = np.frombuffer(views, np.dtype((np.void, _VIEW_BYTES)), len(array), array.offset * _VIEW_BYTES)
+    whole = np.where(there, places, np.zeros(1, places.dtype))
+    kept = pa.array(there).buffers()[1] if array.offset else valid
+    return pa.Array.from_buffers(of, len(array), [kept, pa.py_buffer(whole.tobytes()), *data])
 
 
 def first_line(error: BaseException) -> str:
@@ -164,13 +177,13 @@ def _as_timestamps(array: Any) -> Any:
     of = array.type
     zone = None if of.tz is None else _UTC
     if of.unit == "ns":
-        return _with_numbers(array, pa.timestamp("us", zone), _rounded(_numbers(array)))
+        return _with_numbers(array, pa.timestamp("us", zone), _rounded(numbers_of(array)))
     return array if of.tz == zone else array.view(pa.timestamp(of.unit, zone))
 
 
 def _in_ms(array: Any) -> Adapted:
     """Timestamps as ms; parts of a ms are cut off, as ``timestamp_unit`` does."""
-    numbers, unit = _numbers(array), array.type.unit
+    numbers, unit = numbers_of(array), array.type.unit
     unfit: dict[int, str] = {}
     if unit == "s":
         limit = _INT64[-1] // _MS_OF_S
@@ -189,11 +202,12 @@ def _rounded(numbers: NDArray[np.int64], halves_up: bool = True) -> NDArray[np.i
     return numbers // _NS_OF_US + ((rest > half) | ((rest == half) & (halves_up | (numbers >= 0))))
 
 
-def _numbers(array: Any, dtype: Any = np.int64) -> NDArray[Any]:
-    """Numbers of 64 bits, also where rows are null."""
+def numbers_of(array: Any, dtype: Any = np.int64, words: int = 1) -> NDArray[Any]:
+    """The first of so many words of each row, also where that is null."""
     if len(array) == 0:
         return np.empty(0, dtype)
-    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * 8)
+    skip = array.offset * words * np.dtype(dtype).itemsize
+    return np.frombuffer(array.buffers()[1], dtype, len(array) * words, skip)[::words]
 
 
 def _with_numbers(array: Any, of: Any, numbers: NDArray[np.int64]) -> Any:

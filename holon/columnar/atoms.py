@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holon.columnar.atom_columns import TYPES, Column, Kind, Layout, Path, absent_column, joined, read_column
+from holon.columnar.atom_columns import SCALED, TYPES, Column, Kind, Layout, Path, absent_column, joined, read_column
+from holon.columnar.atom_lazy import lazy_column
 from holon.columnar.atom_types import REFUSALS, adapted, checked, first_line, python_values
 from holon.columnar.payloads import BinaryColumn
 from holon.errors import DeserializationError
@@ -208,6 +209,8 @@ def _adapted_column(array: Any, name: str, kind: Kind, layout: Layout, records: 
     if kind == "object":
         values, unfit = python_values(array)
         return Column(len(array), objects=values, unfit=unfit)
+    if kind in SCALED:
+        return lazy_column(array, kind)
     array, beyond, unfit = adapted(array, kind)
     found = read_column(array, name, kind, layout, records)
     return replace(found, beyond=beyond, unfit={**(found.unfit or {}), **unfit})

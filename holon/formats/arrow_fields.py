@@ -61,6 +61,7 @@ _PLAIN: dict[type, tuple[Check, str]] = {
     inspect.UUIDType: (lambda of: _is_fixed(of) or is_text(of), "uuid.UUID"),
     inspect.DecimalType: (lambda of: _is_number(of) or is_text(of), "decimal.Decimal"),
 }
+_OBJECTS: dict[str, inspect.Type] = {"datetime": inspect.DateTimeType(), "decimal": inspect.DecimalType()}
 _ITEMS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
 
 
@@ -120,12 +121,34 @@ def mismatch(name: str, of: Any, declared: str) -> str:
 
 def kind_refusal(name: str, kind: Any, of: Any) -> str | None:
     """As ``refusal``, for columns that are read as numbers or texts."""
+    if kind in _OBJECTS:
+        return refusal(name, _OBJECTS[kind], of)
     names = {"text": "str", "time": "datetime.datetime"}
     return None if is_read_as(of, kind) else mismatch(name, of, names.get(kind) or str(kind))
 
 
 def _bare(info: inspect.Type) -> inspect.Type:
     return _bare(info.type) if isinstance(info, inspect.Metadata) else info
+
+
+class LightRows:
+    """Objects with converted values as attributes: as good as a Struct of them where only attributes are read.
+
+    The garbage collector passes over them, where it would walk through a dict for each row again and again.
+    """
+
+    def __init__(self, of: type[msgspec.Struct]) -> None:
+        fields = msgspec.structs.fields(of)
+        self._types = [list[field.type] for field in fields]
+        self._row = msgspec.defstruct("Row", [(field.name, Any) for field in fields], gc=False)
+
+    def made(self, columns: Sequence[list[Any]]) -> list[Any] | None:
+        """The rows of values by field; None where a value does not fit."""
+        try:
+            found = [msgspec.convert(values, of) for values, of in zip(columns, self._types, strict=True)]
+        except (msgspec.ValidationError, RecursionError):
+            return None
+        return list(map(self._row, *found))
 
 
 def converted(values: Sequence[Any], of: Any) -> tuple[list[Any], dict[int, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Annotated, Any
 
 import msgspec
@@ -94,6 +95,43 @@ def test_a_stream_of_no_batches_has_no_rows_and_metadata_and_compression_change_
             assert form.events_in(record) == 2 and not found.bad
             if isinstance(form, ArrowColumns):
                 assert found.columns["x"].tolist() == [1, 2]
+
+
+def test_records_may_have_the_same_column_in_other_types() -> None:
+    class Paid(msgspec.Struct):
+        price: Decimal
+        at: datetime | None
+        count: int | None
+
+    def record(price: Any, at: Any, count: Any) -> bytes:
+        return write_atom(batch(price=price, at=at, count=count))
+
+    now, utc = datetime(2024, 1, 2, 3, 4, 5, 678), datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
+    prices = [Decimal("1.50"), Decimal("2.5"), Decimal(3), Decimal("4"), Decimal("5." + "1" * 20), Decimal("0.00")]
+    times = [now, utc, utc, None, now, None]
+    counts = [1, 2**63, None, None, -(2**63), 2]
+    records = [
+        record(pa.array(prices[:1]), pa.array(times[:1]), pa.array([1], pa.int8())),
+        record(
+            pa.array(prices[1:2], pa.decimal32(5, 1)),
+            pa.array([utc], pa.timestamp("s", "Asia/Tokyo")),
+            pa.array([2**63], pa.uint64()),
+        ),
+        record(pa.array([3]), pa.array(["2024-01-02T03:04:05Z"]), pa.nulls(1)),
+        record(pa.array(["4"], pa.large_string()), pa.nulls(1), pa.nulls(1, pa.uint64())),
+        record(pa.array(prices[4:5]), dictionary([now]), pa.array([-(2**63)])),
+        record(pa.array(prices[5:], pa.decimal256(4, 2)), pa.nulls(1, pa.timestamp("ns")), pa.array([2])),
+    ]
+    found = ArrowColumns(Paid).decode(records)
+    assert not found.bad and not found.bad_events
+    assert {name: repr(list(column)) for name, column in found.columns.items()} == {
+        "price": repr(prices), "at": repr(times), "count": repr(counts),
+    }  # fmt: skip
+    assert [repr(event) for event in Arrow(Paid).decode(records).events] == [
+        repr(Paid(*row)) for row in zip(prices, times, counts, strict=True)
+    ]
+    wrong = write_atom(batch(price=["1", "one"], at=["2024-01-02T03:04:05", "never"], count=[1, 2]))
+    assert [place for _, place, _ in ArrowColumns(Paid).decode([wrong]).bad_events] == [1]
 
 
 def test_slices_have_their_own_rows() -> None:
@@ -201,6 +239,24 @@ def test_damaged_dictionaries_and_offsets_are_a_dead_atom_if_they_are_read_and_l
     form = ArrowColumns({"n": int})
     assert form.decode([record]).columns["n"].tolist() == [1]
     assert Arrow(dict[str, Any]).decode([form.single(record, 1)]).events == [{"n": None, "l": [2]}]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_nothing_is_read_of_a_view_whose_row_is_null_though_it_points_anywhere(kind: Any) -> None:
+    whole = pa.array(["a" * 20, None, "b"], kind)
+    valid, views, data = whole.buffers()
+    wild = bytearray(views.to_pybytes())
+    wild[16:32] = (-5).to_bytes(4, "little", signed=True) + b"\xff" * 12
+    broken = pa.Array.from_buffers(kind, 3, [valid, pa.py_buffer(bytes(wild)), data])
+    expected = whole.to_pylist()
+    for column in (broken, pa.ListArray.from_arrays([0, 3, 3, 3], broken)):
+        record = write_atom(batch(x=column))
+        values = [event["x"] for event in Arrow(dict[str, Any]).decode([record]).events]
+        assert values == (expected if column is broken else [expected, [], []])
+    assert Arrow(dict[str, Any]).decode([write_atom(batch(x=broken.slice(1)))]).events == [
+        {"x": None},
+        {"x": whole[2].as_py()},
+    ]
 
 
 def test_what_a_format_has_read_is_no_part_of_the_fingerprint() -> None:
