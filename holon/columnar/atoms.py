@@ -22,6 +22,8 @@ from holon.columnar.payloads import BinaryColumn
 from holon.errors import DeserializationError
 
 _MAX_SCHEMAS = 16
+_ROWS, _ROWS_OF_BYTE = 1_000_000, 8
+"""A record may have so many rows, or as many as bits: runs, nulls and compressed columns need few bytes."""
 _FILE = b"ARROW1"
 """The first bytes of the other form of Arrow's batches."""
 
@@ -112,7 +114,8 @@ class AtomReader:
     def batches_of(self, data: Any) -> list[pa.RecordBatch]:
         """The batches of a record (any buffer), one where no other number fits; raises ``DeserializationError``."""
         try:
-            return self._read(pa.py_buffer(data))
+            buffer = pa.py_buffer(data)
+            return self._few_enough(self._read(buffer), buffer.size)
         except REFUSALS as error:
             if bytes(data[: len(_FILE)]) == _FILE:
                 raise DeserializationError(
@@ -145,6 +148,13 @@ class AtomReader:
         if self.layouts[0].refusal is None:
             raise DeserializationError(reason)
         return [_valid(batch) for batch in pa.ipc.open_stream(data)]
+
+    def _few_enough(self, batches: list[pa.RecordBatch], size: int) -> list[pa.RecordBatch]:
+        """The batches, unless they claim rows that their bytes cannot have: those of the null type need none."""
+        rows = sum(batch.num_rows for batch in batches)
+        if rows > max(_ROWS, _ROWS_OF_BYTE * size):
+            raise DeserializationError(f"{size} bytes that claim to be {rows} rows")
+        return batches
 
     def _batches_of(self, records: Sequence[bytes], index: int) -> list[Batch]:
         return [self._columns_of(batch, records) for batch in self.batches_of(_bytes_at(records, index))]
@@ -211,9 +221,25 @@ def _adapted_column(array: Any, name: str, kind: Kind, layout: Layout, records: 
         return Column(len(array), objects=values, unfit=unfit)
     if kind in SCALED:
         return lazy_column(array, kind)
+    if kind == "text" and isinstance(array, pa.DictionaryArray) and len(array.dictionary):
+        return _texts_by_dictionary(checked(array), name, layout, records)
     array, beyond, unfit = adapted(array, kind)
     found = read_column(array, name, kind, layout, records)
     return replace(found, beyond=beyond, unfit={**(found.unfit or {}), **unfit})
+
+
+def _texts_by_dictionary(array: Any, name: str, layout: Layout, records: Sequence[bytes]) -> Column:
+    """Each row is the place of its text in the dictionary, which is not copied."""
+    texts = array.dictionary
+    read = read_column if texts.type == TYPES["text"] else _adapted_column
+    known = read(texts, name, "text", layout, records)
+    assert known.texts is not None
+    indices = np.asarray(array.indices.fill_null(0)).astype(np.intp)
+    valid = None
+    if array.indices.null_count or known.valid is not None:
+        valid = np.asarray(array.indices.is_valid())
+        valid = valid if known.valid is None else valid & known.valid[indices]
+    return Column(len(array), texts=known.texts.take(indices), valid=valid)
 
 
 def _places(schema: pa.Schema, path: Path, full: str, kind: Kind, layout: Layout) -> _Where:

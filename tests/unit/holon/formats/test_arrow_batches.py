@@ -13,6 +13,7 @@ import pytest
 
 from holon import Json, JsonColumns, RecordKey, Source, Tumbling
 from holon.arrow import Arrow, ArrowColumns, write_atom
+from holon.columnar.payloads import BinaryColumn
 from holon.dataflow import Flow
 from holon.dataflow.errors import FlowError
 from holon.errors import JobError
@@ -239,6 +240,19 @@ def test_damaged_dictionaries_and_offsets_are_a_dead_atom_if_they_are_read_and_l
     form = ArrowColumns({"n": int})
     assert form.decode([record]).columns["n"].tolist() == [1]
     assert Arrow(dict[str, Any]).decode([form.single(record, 1)]).events == [{"n": None, "l": [2]}]
+
+
+def test_a_few_bytes_that_claim_to_be_a_million_rows_are_a_dead_letter() -> None:
+    form = ArrowColumns({"x": int | None})
+    for record in (write_atom(batch(x=pa.nulls(1_000_001))), stream(*[batch(x=pa.nulls(200_000))] * 6)):
+        assert "bytes that claim to be" in form.decode([record]).bad[0][1] and form.events_in(record) == 1
+    assert not ArrowColumns({"x": bool}).decode([write_atom(batch(x=[True] * 1_000_001))]).bad
+
+
+def test_texts_by_a_dictionary_lie_where_its_record_is() -> None:
+    records = BinaryColumn.of([write_atom(batch(x=dictionary(["one", None, "two", "one"])))])
+    texts = ArrowColumns({"x": str}).decode(records).columns["x"]
+    assert list(texts) == ["one", "two", "one"] and texts.buffer is records.buffer
 
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
