@@ -4,61 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
-from types import UnionType
-from typing import Any, Generic, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from holon.columnar.atom_columns import ABSENT, SCALED, Column, Kind, Layout, Path
+from holon.columnar.atom_columns import ABSENT, Column, Kind, Layout, Path
 from holon.columnar.atoms import AtomReader, Atoms, single, write_atom
-from holon.columnar.structs.decimals import Decimals
-from holon.columnar.structs.kinds import NULL, PRESENT
-from holon.columnar.structs.lazy import LazyColumn
 from holon.columnar.structs.plan import structs_of
-from holon.columnar.structs.times import Datetimes
 from holon.errors import JobError
 from holon.formats.arrow_fields import LightRows, converted, kind_refusal, refusal
-from holon.formats.batch import take_columns
+from holon.formats.arrow_plan import (
+    KINDS,
+    Plain,
+    Rest,
+    Unfit,
+    check_marks,
+    check_struct,
+    fit_rows,
+    has_known_default,
+    info_of,
+    is_read_whole,
+    plain_column,
+    plain_kind,
+    without_unfit,
+)
 from holon.formats.formats import Decoded
 from holon.formats.json_columns import JsonColumns
-from holon.formats.record_fields import RecordFields, refuse_marks, without_fields
+from holon.formats.record_fields import without_fields
 
 __all__ = ["Arrow", "ArrowColumns", "write_atom"]
 
 E = TypeVar("E")
 
-_KINDS: dict[Any, Kind] = {
-    int: "int", float: "float", bool: "bool", str: "text", datetime: "datetime", Decimal: "decimal",
-}  # fmt: skip
 _ROWS = "rows"
-_UNFIT = dict[int, str]
-
-
-class _Plain(NamedTuple):
-    """A column of numbers or texts. ``default``: that of its field, which batches may lack then."""
-
-    name: str
-    path: Path
-    kind: Kind
-    nullable: bool
-    default: Any = msgspec.NODEFAULT
-
-    @property
-    def is_lazy(self) -> bool:
-        """Whether its values are objects, made when they are read."""
-        return self.nullable or self.kind in SCALED
-
-
-class _Rest(NamedTuple):
-    """Columns whose values are msgspec's to check; together they are a Struct."""
-
-    name: str
-    path: Path
-    info: msgspec.inspect.Type | None = None
-    may_lack: bool = False
 
 
 class _Reads:
@@ -66,7 +44,7 @@ class _Reads:
 
     compiled = True
 
-    def __init__(self, plain: Sequence[_Plain], rest: Sequence[_Rest]) -> None:
+    def __init__(self, plain: Sequence[Plain], rest: Sequence[Rest]) -> None:
         self._plain, self._rest = tuple(plain), tuple(rest)
         columns: dict[str, tuple[Path, Kind]] = {one.name: (one.path, one.kind) for one in plain}
         columns |= {one.name: (one.path, "object") for one in rest}
@@ -90,9 +68,9 @@ class _Reads:
         info = next(one.info for one in self._rest if one.name == name)
         return None if info is None else refusal(name, info, of)
 
-    def _objects(self, columns: Mapping[str, Column], count: int, of: Any) -> tuple[list[Any], _UNFIT]:
+    def _objects(self, columns: Mapping[str, Column], count: int, of: Any) -> tuple[list[Any], Unfit]:
         """The objects that the rest of the columns are, of each row that is fit; and the other rows."""
-        unfit: _UNFIT = {}
+        unfit: Unfit = {}
         lists: list[list[Any]] = []
         for one in self._rest:
             column = columns[one.name]
@@ -139,49 +117,48 @@ class ArrowColumns(_Reads, Generic[E]):
         if self.type is None:
             plain, rest = self._of_mapping()
         else:
-            _check_struct(self.type)
+            check_struct(self.type)
             plain, rest = self._of_struct()
         self._made = None if self._objects_as is None else JsonColumns[Any](self._objects_as)
         self._light: LightRows | None = None
         if self._objects_as is not None and rest[0].path != () and not hasattr(self._objects_as, "__post_init__"):
             self._light = LightRows(self._objects_as)
+        self._lazy = frozenset(one.name for one in plain if one.is_lazy)
         super().__init__(plain, rest)
 
-    def _of_mapping(self) -> tuple[list[_Plain], list[_Rest]]:
-        plain: list[_Plain] = []
-        rest: list[_Rest] = []
+    def _of_mapping(self) -> tuple[list[Plain], list[Rest]]:
+        plain: list[Plain] = []
+        rest: list[Rest] = []
         fields: list[Any] = []
         for name, of in self.columns.items():
             path = tuple(name.split("."))
-            kind, nullable = _plain_kind(of, {**_KINDS, datetime: "time"})
+            kind, nullable = plain_kind(of, {**KINDS, datetime: "time"})
             if kind is not None:
-                plain.append(_Plain(name, path, kind, nullable))
+                plain.append(Plain(name, path, kind, nullable))
                 continue
             number = f"column_{len(fields)}"
             fields.append((number, of, msgspec.field(name=name)))
             self._names[number] = name
-            rest.append(_Rest(name, path, _info(name, of)))
+            rest.append(Rest(name, path, info_of(name, of)))
         if fields:
             self._objects_as = msgspec.defstruct("Columns", fields)
         return plain, rest
 
-    def _of_struct(self) -> tuple[list[_Plain], list[_Rest]]:
-        if _is_read_whole(self.type):
+    def _of_struct(self) -> tuple[list[Plain], list[Rest]]:
+        if is_read_whole(self.type):
             self._objects_as = self.type
-            return [], [_Rest(_ROWS, ())]
-        plain: list[_Plain] = []
-        rest: list[_Rest] = []
+            return [], [Rest(_ROWS, ())]
+        plain: list[Plain] = []
+        rest: list[Rest] = []
         checks_itself = hasattr(self.type, "__post_init__")
         for field in msgspec.structs.fields(self.type):
-            kind, nullable = (None, False) if checks_itself else _plain_kind(field.type, _KINDS)
-            constant = field.default_factory is msgspec.NODEFAULT and (
-                field.default is msgspec.NODEFAULT or type(field.default) in _DEFAULTS.get((kind, nullable), ())
-            )
-            if kind is not None and constant:
-                plain.append(_Plain(field.name, (field.encode_name,), kind, nullable, field.default))
+            kind, nullable = (None, False) if checks_itself else plain_kind(field.type, KINDS)
+            if kind is not None and has_known_default(field, kind, nullable):
+                default = field.default if field.default_factory is msgspec.NODEFAULT else ()
+                plain.append(Plain(field.name, (field.encode_name,), kind, nullable, default))
             else:
-                info = _info(field.name, field.type)
-                rest.append(_Rest(field.encode_name, (field.encode_name,), info, not field.required))
+                info = info_of(field.name, field.type)
+                rest.append(Rest(field.encode_name, (field.encode_name,), info, not field.required))
         if rest:
             self._objects_as = without_fields(self.type, {one.name for one in plain}) if plain else self.type
         return plain, rest
@@ -190,7 +167,7 @@ class ArrowColumns(_Reads, Generic[E]):
         """Canonical text, part of the job's fingerprint."""
         if self.type is not None:
             return f"arrow columns {self.type!r}"
-        named = {name: of.__name__ if of in _KINDS else repr(of) for name, of in self.columns.items()}
+        named = {name: of.__name__ if of in KINDS else repr(of) for name, of in self.columns.items()}
         return "arrow " + ", ".join(f"{name} {of}" for name, of in sorted(named.items()))
 
     def by_columns(self) -> ArrowColumns[E]:
@@ -218,11 +195,11 @@ class ArrowColumns(_Reads, Generic[E]):
         found = self._reader.read(payloads)
         read = found.columns()
         columns: dict[str, Any] = {}
-        unfit: _UNFIT = {}
+        unfit: Unfit = {}
         for one in self._plain:
             column = read[one.name]
-            if one.is_lazy or column.valid is not None or column.unfit or column.beyond:
-                columns[one.name], more = _plain_column(one, column)
+            if one.name in self._lazy or column.valid is not None or column.unfit or column.beyond:
+                columns[one.name], more = plain_column(one, column)
                 unfit = more | unfit
             else:
                 columns[one.name] = column.numbers if column.texts is None else column.texts
@@ -230,12 +207,10 @@ class ArrowColumns(_Reads, Generic[E]):
             return Decoded(found.rows, columns=columns, bad=found.bad, places=found.places)
         return self._with_rest(found, read, columns, unfit)
 
-    def _with_rest(
-        self, found: Atoms, read: Mapping[str, Column], columns: dict[str, Any], unfit: _UNFIT
-    ) -> Decoded[E]:
+    def _with_rest(self, found: Atoms, read: Mapping[str, Column], columns: dict[str, Any], unfit: Unfit) -> Decoded[E]:
         """With the columns that msgspec makes, and without the rows that are unfit."""
         made: dict[str, Any] = {}
-        of_rest: _UNFIT = {}
+        of_rest: Unfit = {}
         if self._made is not None:
             light = self._light_rows(read)
             objects, of_rest = (
@@ -245,7 +220,7 @@ class ArrowColumns(_Reads, Generic[E]):
             if large:
                 good = [row for row in range(len(found)) if row not in of_rest]
                 of_rest |= {good[at]: why for at, why in large.items()}
-        return _decoded(found, columns, {self._full(n): column for n, column in made.items()}, unfit, of_rest)
+        return without_unfit(found, columns, {self._full(n): column for n, column in made.items()}, unfit, of_rest)
 
     def _light_rows(self, read: Mapping[str, Column]) -> list[Any] | None:
         """The rows whose columns msgspec's are made of; None where some row may be unfit, or lacks a column."""
@@ -269,13 +244,13 @@ class Arrow(_Reads, Generic[E]):
 
     def __init__(self, type: type[E] | Any) -> None:
         self.type = type
-        _check_marks(type)
-        rest = [_Rest(_ROWS, ())]
-        if structs_of(type) and not _is_read_whole(type):
-            _check_struct(type)
+        check_marks(type)
+        rest = [Rest(_ROWS, ())]
+        if structs_of(type) and not is_read_whole(type):
+            check_struct(type)
             fields: Any = msgspec.structs.fields(type)  # type: ignore[arg-type]
             rest = [
-                _Rest(field.encode_name, (field.encode_name,), _info(field.name, field.type), not field.required)
+                Rest(field.encode_name, (field.encode_name,), info_of(field.name, field.type), not field.required)
                 for field in fields
             ] or rest
         super().__init__([], rest)
@@ -296,100 +271,5 @@ class Arrow(_Reads, Generic[E]):
         """Decode a run of payloads."""
         found = self._reader.read(payloads)
         events, unfit = self._objects(found.columns(), len(found), self.type)
-        rows, places, bad = _fit(found, unfit)
+        rows, places, bad = fit_rows(found, unfit)
         return Decoded(rows, events=cast(list[E], events), bad=found.bad, places=places, bad_events=bad)
-
-
-_DEFAULTS: dict[Any, tuple[type, ...]] = {
-    (kind, nullable): (*(() if kind in SCALED else (of,)), *((type(None),) if nullable else ()))
-    for of, kind in _KINDS.items()
-    for nullable in (False, True)
-}
-"""The types of defaults that a column of numbers or texts has a value for."""
-
-
-def _plain_kind(of: Any, kinds: Mapping[Any, Kind]) -> tuple[Kind | None, bool]:
-    """The kind of a column of numbers or texts, and whether it may be null; None where values are msgspec's."""
-    if get_origin(of) in (Union, UnionType):
-        options = [one for one in get_args(of) if one is not type(None)]
-        if len(options) == 1 and len(get_args(of)) == 2:
-            return _plain_kind(options[0], kinds)[0], True
-        return None, False
-    return (kinds.get(of), False) if isinstance(of, type) else (None, False)
-
-
-def _info(name: str, of: Any) -> msgspec.inspect.Type:
-    refuse_marks(of)
-    try:
-        info = msgspec.inspect.type_info(of)
-    except TypeError as error:
-        raise JobError(f"column {name!r} cannot be {of!r}: {error}") from error
-    if isinstance(info, _WITHOUT_VALUES):
-        raise JobError(f"column {name!r} cannot be {of!r}: msgspec makes no such object of Arrow's values")
-    return info
-
-
-_WITHOUT_VALUES = (msgspec.inspect.CustomType, msgspec.inspect.RawType, msgspec.inspect.ExtType)
-
-
-def _is_read_whole(of: Any) -> bool:
-    """Whether all columns of a batch matter: where a row is one of several Structs, has a tag, or forbids others."""
-    kinds = structs_of(of)
-    configs = [kind.__struct_config__ for kind in kinds]
-    return len(kinds) > 1 or any(one.tag is not None or one.forbid_unknown_fields for one in configs)
-
-
-def _check_struct(of: Any) -> None:
-    kinds = structs_of(of)
-    if not kinds:
-        raise JobError(f"ArrowColumns needs types by the names of columns, or a msgspec.Struct, got {of!r}")
-    for kind in kinds:
-        if kind.__struct_config__.array_like:
-            raise JobError(f"{kind.__name__} is array_like: it has no names for its fields, which columns are read by")
-    _check_marks(of)
-
-
-def _check_marks(of: Any) -> None:
-    if RecordFields.of(of) is not None:
-        raise JobError(f"{of.__name__} has marked fields: Json and JsonColumns know them, formats of Arrow do not")
-
-
-def _plain_column(one: _Plain, column: Column) -> tuple[Any, _UNFIT]:
-    """The column as users get it, and the rows that are none."""
-    values: Any = column.numbers if column.texts is None else column.texts
-    unfit = {row: f"column {one.name} is {why}" for row, why in (column.unfit or {}).items()}
-    beyond = column.beyond or {}
-    if not one.nullable and column.valid is not None:
-        names = {"text": "str", "time": "datetime", "decimal": "Decimal"}
-        why = f"column {one.name} is null: declare it as {names.get(one.kind, one.kind)} | None"
-        unfit = dict.fromkeys(np.flatnonzero(~column.valid).tolist(), why) | unfit
-    if not one.is_lazy:
-        return values, unfit | dict.fromkeys(beyond, f"column {one.name} does not fit in 64 bits")
-    marks = np.full(column.height, PRESENT, np.int64)
-    if column.valid is not None:
-        marks[~column.valid] = NULL
-    if column.scales is not None:
-        values = (Datetimes if one.kind == "datetime" else Decimals)(values, column.scales)
-    found = LazyColumn(values, marks)
-    return (found.replaced(np.array(list(beyond), np.intp), list(beyond.values())) if beyond else found), unfit
-
-
-def _fit(found: Atoms, unfit: _UNFIT) -> tuple[NDArray[np.intp], NDArray[np.int64], list[tuple[int, int, str]]]:
-    """Records and places of the other rows, and those that are unfit."""
-    rows, places = found.rows, found.places
-    bad = [(int(rows[row]), int(places[row]), reason) for row, reason in sorted(unfit.items())]
-    if unfit:
-        keep = np.delete(np.arange(len(found)), list(unfit))
-        rows, places = rows[keep], places[keep]
-    return rows, places, bad
-
-
-def _decoded(found: Atoms, plain: dict[str, Any], made: dict[str, Any], unfit: _UNFIT, of_rest: _UNFIT) -> Decoded[Any]:
-    """Columns of all rows, and those made of all rows but ``of_rest``, without the unfit rows."""
-    rows, places, bad = _fit(found, of_rest | unfit)
-    if unfit or of_rest:
-        rest = np.delete(np.arange(len(found)), list(of_rest))
-        keep = np.delete(np.arange(len(found)), list(of_rest | unfit))
-        plain = take_columns(plain, keep)
-        made = take_columns(made, np.searchsorted(rest, keep))
-    return Decoded(rows, columns={**plain, **made}, bad=found.bad, places=places, bad_events=bad)

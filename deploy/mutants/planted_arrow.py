@@ -46,13 +46,13 @@ ARROW = (
     Mutant(
         "of several batches in a record the first alone is read",
         "holon/columnar/atoms.py",
-        "return [_valid(batch) for batch in pa.ipc.open_stream(data)]",
-        "return [_valid(batch) for batch in pa.ipc.open_stream(data)][:1]",
+        "[_valid(batch) for batch in pa.ipc.open_stream(data)]",
+        "[_valid(batch) for batch in pa.ipc.open_stream(data)][:1]",
         tests=BATCHES,
     ),
     Mutant(
         "columns that msgspec makes are those of other rows behind a dead one",
-        "holon/arrow.py",
+        "holon/formats/arrow_plan.py",
         "np.searchsorted(rest, keep)",
         "np.arange(len(keep))",
         tests=BATCHES,
@@ -69,6 +69,13 @@ ARROW = (
         "holon/columnar/atom_columns.py",
         "*(part.scales for part in parts if part.scales is not None)",
         "*(np.full(part.height, parts[0].scales[0]) for part in parts if part.scales is not None)",
+        tests=BATCHES,
+    ),
+    Mutant(
+        "lists of a second record have the items of the first",
+        "holon/columnar/atom_columns.py",
+        "np.cumsum([0, *(each.height for each in items)])",
+        "np.cumsum([0, *(0 for each in items)])",
         tests=BATCHES,
     ),
 )

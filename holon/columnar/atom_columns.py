@@ -14,9 +14,26 @@ from holon.columnar.loops import Loops
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.errors import DeserializationError
 
-Kind = Literal["kinds", "union", "int", "float", "bool", "time", "text", "struct", "datetime", "decimal", "object"]
+Kind = Literal[
+    "kinds",
+    "union",
+    "int",
+    "float",
+    "bool",
+    "time",
+    "text",
+    "struct",
+    "datetime",
+    "decimal",
+    "object",
+    "ints",
+    "floats",
+    "bools",
+    "texts",
+]
 """Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone, as epoch ms. Datetimes, and
-decimals, are two numbers each. Objects are Python's, of any type; with the path () they are the rows, as dicts.
+decimals, are two numbers each; ints and the like are lists of such. Objects are Python's, of any type; with the path ()
+they are the rows, as dicts.
 
 A dense union has, for each event, the number of its alternative, and its place in that one's columns. ``kinds`` is a
 column of int8 that has the number only; the columns of all alternatives have a place for each event.
@@ -33,6 +50,7 @@ _DTYPES: dict[Kind, Any] = {
     "int": np.int64, "float": np.float64, "time": np.int64, "datetime": np.int64, "decimal": np.int64,
 }  # fmt: skip
 SCALED: tuple[Kind, ...] = ("datetime", "decimal")
+ITEMS: dict[Kind, Kind] = {"ints": "int", "floats": "float", "bools": "bool", "texts": "text"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +73,8 @@ class Column:
     """``texts`` have one buffer for all rows; else ``numbers`` (none for a struct). ``height``: how many rows.
 
     ``unfit``: rows without a value, and why; ``beyond``: objects of rows that the numbers do not hold, as ints of more
-    than 64 bits. ``scales``: zones of datetimes (their numbers are microseconds), exponents of decimals.
+    than 64 bits. ``scales``: zones of datetimes (their numbers are microseconds), exponents of decimals. ``items`` are
+    those of all lists of a column, and ``spans`` where in these each list begins and ends.
     For a union ``numbers`` are the alternatives, and ``places`` those in their columns; ``heights`` are those of the
     alternatives. Before unions are ``joined``, both can be anything.
     """
@@ -70,6 +89,8 @@ class Column:
     unfit: Mapping[int, str] | None = None
     beyond: Mapping[int, Any] | None = None
     scales: NDArray[np.int64] | None = None
+    items: Column | None = None
+    spans: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
 
 ABSENT: Any = object()
@@ -81,6 +102,9 @@ def absent_column(kind: Kind, default: Any, count: int) -> Column:
     if kind == "object":
         return Column(count, objects=[ABSENT] * count)
     valid = np.zeros(count, np.bool_) if default is None else None
+    if kind in ITEMS:
+        nothing = np.zeros(count, np.int64)
+        return Column(count, valid=valid, items=absent_column(ITEMS[kind], None, 0), spans=(nothing, nothing))
     if kind == "text":
         return Column(count, texts=Texts.of([default or ""] * count), valid=valid)
     dtype = np.bool_ if kind == "bool" else _DTYPES[kind]
@@ -220,6 +244,8 @@ def _joined_values(kind: Kind, parts: list[Column], height: int, records: Sequen
         valid = np.concatenate([np.ones(p.height, np.bool_) if p.valid is None else p.valid for p in parts])
     if kind == "struct":
         return Column(height, valid=valid)
+    if kind in ITEMS:
+        return _joined_lists(kind, parts, height, valid, records)
     if kind == "text":
         assert isinstance(records, BinaryColumn)
         texts = _joined_texts([part.texts for part in parts if part.texts is not None], records)
@@ -229,6 +255,17 @@ def _joined_values(kind: Kind, parts: list[Column], height: int, records: Sequen
     if kind in SCALED:
         scales = np.concatenate([np.empty(0, np.int64), *(part.scales for part in parts if part.scales is not None)])
     return Column(height, np.concatenate([np.empty(0, dtype), *_arrays(parts)]), valid=valid, scales=scales)
+
+
+def _joined_lists(kind: Kind, parts: list[Column], height: int, valid: Valid, records: Sequence[bytes]) -> Column:
+    items = [part.items for part in parts if part.items is not None]
+    before = np.cumsum([0, *(each.height for each in items)])
+    spans = [part.spans for part in parts if part.spans is not None]
+    starts, ends = (
+        np.concatenate([np.empty(0, np.int64), *(each[side] + at for each, at in zip(spans, before, strict=False))])
+        for side in (0, 1)
+    )
+    return Column(height, valid=valid, items=joined(ITEMS[kind], items, records), spans=(starts, ends))
 
 
 def _shifted(parts: list[Column], rows: list[Mapping[int, Any] | None]) -> dict[int, Any]:

@@ -236,6 +236,18 @@ def _with_plain_parts(array: Any) -> Any:
     return pa.Array.from_buffers(whole, len(array), buffers, offset=0, children=made)
 
 
+def list_spans(array: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where in its ``values`` each list begins and ends; anywhere where it is null."""
+    of, count = array.type, len(array)
+    if pa.types.is_fixed_size_list(of):
+        starts = (np.arange(count, dtype=np.int64) + array.offset) * of.list_size
+        return starts, starts + of.list_size
+    offsets = np.asarray(array.offsets).astype(np.int64)
+    if pa.types.is_list_view(of) or pa.types.is_large_list_view(of):
+        return offsets, offsets + np.asarray(array.sizes)
+    return offsets[:count], offsets[1 : count + 1]
+
+
 def _own_buffers(of: Any) -> int:
     """How many buffers belong to a type with parts, before those of its parts; 0 for others."""
     if pa.types.is_list_view(of) or pa.types.is_large_list_view(of):

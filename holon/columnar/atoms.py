@@ -15,9 +15,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holon.columnar.atom_columns import SCALED, TYPES, Column, Kind, Layout, Path, absent_column, joined, read_column
+from holon.columnar.atom_columns import (
+    ITEMS,
+    SCALED,
+    TYPES,
+    Column,
+    Kind,
+    Layout,
+    Path,
+    absent_column,
+    joined,
+    read_column,
+)
 from holon.columnar.atom_lazy import lazy_column
-from holon.columnar.atom_types import REFUSALS, adapted, checked, first_line, python_values
+from holon.columnar.atom_types import REFUSALS, adapted, checked, first_line, list_spans, plain, python_values
 from holon.columnar.payloads import BinaryColumn
 from holon.errors import DeserializationError
 
@@ -77,6 +88,7 @@ class AtomReader:
     def __init__(self, *layouts: Layout) -> None:
         self.layouts = layouts
         self.kinds: dict[str, Kind] = {name: kind for name, (_, kind) in layouts[0].columns.items()}
+        self._has_texts = not {"text", "texts"}.isdisjoint(self.kinds.values())
         self._schemas: dict[bytes, pa.Schema] = {}
         self._found: tuple[pa.Schema | None, tuple[Layout, list[_Where | None]]] = (None, (layouts[0], []))
 
@@ -86,7 +98,7 @@ class AtomReader:
 
     def read(self, payloads: Sequence[bytes]) -> Atoms:
         """Read a run of records; never raises for their contents."""
-        records = BinaryColumn.of(payloads) if "text" in self.kinds.values() else payloads  # texts need one buffer
+        records = BinaryColumn.of(payloads) if self._has_texts else payloads  # texts need one buffer
         found: list[tuple[int, list[Batch]]] = []
         bad: list[tuple[int, str]] = []
         for index in range(len(records)):
@@ -114,8 +126,7 @@ class AtomReader:
     def batches_of(self, data: Any) -> list[pa.RecordBatch]:
         """The batches of a record (any buffer), one where no other number fits; raises ``DeserializationError``."""
         try:
-            buffer = pa.py_buffer(data)
-            return self._few_enough(self._read(buffer), buffer.size)
+            return self._read(pa.py_buffer(data))
         except REFUSALS as error:
             if bytes(data[: len(_FILE)]) == _FILE:
                 raise DeserializationError(
@@ -140,21 +151,15 @@ class AtomReader:
         if second is not None and second.type == "record batch":
             third = _next(source)
             if third is None:
-                return [_valid(pa.ipc.read_record_batch(second, schema))]
+                batch = _valid(pa.ipc.read_record_batch(second, schema))
+                return [batch] if batch.num_rows <= _ROWS else _few_enough([batch], data.size)
             reason = f"an atom holds one batch; a {third.type} follows"
         else:
             other = "" if second is None else f", without a {second.type}"
             reason = f"an atom is one schema and one batch{other}"
         if self.layouts[0].refusal is None:
             raise DeserializationError(reason)
-        return [_valid(batch) for batch in pa.ipc.open_stream(data)]
-
-    def _few_enough(self, batches: list[pa.RecordBatch], size: int) -> list[pa.RecordBatch]:
-        """The batches, unless they claim rows that their bytes cannot have: those of the null type need none."""
-        rows = sum(batch.num_rows for batch in batches)
-        if rows > max(_ROWS, _ROWS_OF_BYTE * size):
-            raise DeserializationError(f"{size} bytes that claim to be {rows} rows")
-        return batches
+        return _few_enough([_valid(batch) for batch in pa.ipc.open_stream(data)], data.size)
 
     def _batches_of(self, records: Sequence[bytes], index: int) -> list[Batch]:
         return [self._columns_of(batch, records) for batch in self.batches_of(_bytes_at(records, index))]
@@ -209,6 +214,14 @@ def _next(source: Any) -> Any:
         return None
 
 
+def _few_enough(batches: list[pa.RecordBatch], size: int) -> list[pa.RecordBatch]:
+    """The batches, unless they claim rows that their bytes cannot have: those of the null type need none."""
+    rows = sum(batch.num_rows for batch in batches)
+    if rows > max(_ROWS, _ROWS_OF_BYTE * size):
+        raise DeserializationError(f"{size} bytes that claim to be {rows} rows")
+    return batches
+
+
 def _valid(batch: pa.RecordBatch) -> pa.RecordBatch:
     batch.validate()  # lengths below zero would end the process at the first slice
     return batch
@@ -221,11 +234,26 @@ def _adapted_column(array: Any, name: str, kind: Kind, layout: Layout, records: 
         return Column(len(array), objects=values, unfit=unfit)
     if kind in SCALED:
         return lazy_column(array, kind)
+    if kind in ITEMS:
+        return _list_column(plain(checked(array)), name, kind, layout, records)
     if kind == "text" and isinstance(array, pa.DictionaryArray) and len(array.dictionary):
         return _texts_by_dictionary(checked(array), name, layout, records)
     array, beyond, unfit = adapted(array, kind)
     found = read_column(array, name, kind, layout, records)
     return replace(found, beyond=beyond, unfit={**(found.unfit or {}), **unfit})
+
+
+def _list_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequence[bytes]) -> Column:
+    """Lists of any type: the items of all, and where each list has its own."""
+    valid = np.asarray(array.is_valid()) if array.null_count else None
+    if pa.types.is_null(array.type):
+        return absent_column(kind, None, len(array))
+    starts, ends = list_spans(array)
+    if valid is not None:  # there are any places where a view is null
+        starts, ends = np.where(valid, starts, 0), np.where(valid, ends, 0)
+    items = array.values
+    read = read_column if items.type == TYPES[ITEMS[kind]] else _adapted_column
+    return Column(len(array), valid=valid, items=read(items, name, ITEMS[kind], layout, records), spans=(starts, ends))
 
 
 def _texts_by_dictionary(array: Any, name: str, layout: Layout, records: Sequence[bytes]) -> Column:

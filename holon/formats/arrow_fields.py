@@ -62,6 +62,13 @@ _PLAIN: dict[type, tuple[Check, str]] = {
     inspect.DecimalType: (lambda of: _is_number(of) or is_text(of), "decimal.Decimal"),
 }
 _OBJECTS: dict[str, inspect.Type] = {"datetime": inspect.DateTimeType(), "decimal": inspect.DecimalType()}
+_OBJECTS |= {
+    name: inspect.ListType(item)
+    for item, name in (
+        (inspect.IntType(), "ints"), (inspect.FloatType(), "floats"), (inspect.BoolType(), "bools"),
+        (inspect.StrType(), "texts"),
+    )
+}  # fmt: skip
 _ITEMS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from holon import Json, JsonColumns, Tumbling
 from holon.arrow import Arrow, ArrowColumns
+from holon.columnar.structs.columns import Lists
 from holon.dataflow import Flow
 from holon.job import DEAD, LATE
 from holon.testing import JobTestDriver
@@ -157,6 +158,12 @@ def _plainly(column: Any) -> list[Any]:
     return [value.item() if isinstance(value, np.generic) else value for value in column]
 
 
+def _flat(columns: Any) -> dict[str, Any]:
+    """The items of columns of lists, and where each row's begin."""
+    flat = {name: column.flat() for name, column in columns.items() if isinstance(column, Lists)}
+    return {name: (repr(_plainly(items)), offsets.tolist()) for name, (items, offsets) in flat.items()}
+
+
 def _dead(found: Any, counts: list[int]) -> list[int]:
     """The dead rows by their numbers among all."""
     assert not found.bad, found.bad
@@ -175,6 +182,7 @@ def test_columns_events_and_dead_rows_are_those_of_json_of_the_same_rows(table: 
         assert {name: repr(_plainly(column)) for name, column in found.columns.items()} == {
             name: repr(_plainly(column)) for name, column in expected.columns.items()
         }
+        assert _flat(found.columns) == _flat(expected.columns)
 
 
 @given(tables())

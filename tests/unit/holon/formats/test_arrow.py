@@ -214,7 +214,8 @@ UNFIT: list[tuple[Any, pa.Array, int, str]] = [
     (str, pa.array([b"a", b"\xff", b"b"], pa.large_binary()).view(pa.large_string()), 1, "UTF-8"),
     (Literal["a"], pa.array(["a", "b", "a"]), 1, "x"),
     (tuple[int, int], pa.array([[1, 2], [1], [3, 4]]), 1, "x"),
-    (list[int], pa.array([[1, 2], [None], [3, 4]]), 1, "$.x[0]"),
+    (list[int], pa.array([[1, 2], [None], [3, 4]]), 1, "has an item that is null"),
+    (list[str], pa.array([["a"], None, []]), 1, "declare it as list[str] | None"),
     (Place, pa.array([{"lat": 1.0}, {"lat": None}, {"lat": 2.0}]), 1, "$.x.lat"),
 ]
 

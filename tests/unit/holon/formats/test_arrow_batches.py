@@ -135,6 +135,26 @@ def test_records_may_have_the_same_column_in_other_types() -> None:
     assert [place for _, place, _ in ArrowColumns(Paid).decode([wrong]).bad_events] == [1]
 
 
+def test_lists_of_any_type_are_one_column_with_all_items_behind_one_another() -> None:
+    arrays = [
+        pa.array([[1, 2], None, []], pa.list_(pa.int8())),
+        pa.array([[3], [4, 5]], pa.large_list(pa.uint64())),
+        pa.array([[6, 7], None], pa.list_(pa.int64(), 2)),
+        pa.ListViewArray.from_arrays(pa.array([2, 0]), pa.array([1, 2]), pa.array([8, 9, 10])),
+        pa.nulls(1),
+        runs([2], [[11]]),
+        pa.array([[2**63], [12]], pa.list_(pa.uint64())),
+    ]
+    expected: list[Any] = [[1, 2], None, [], [3], [4, 5], [6, 7], None, [10], [8, 9], None, [11], [11], [2**63], [12]]
+    column = ArrowColumns({"x": list[int] | None}).decode([write_atom(batch(x=array)) for array in arrays]).columns["x"]
+    assert list(column) == expected and [column[row] for row in range(len(expected))] == expected
+    by_json = JsonColumns(msgspec.defstruct("Row", [("x", list[int] | None)]))
+    items, offsets = by_json.decode([msgspec.json.encode({"x": each}) for each in expected]).columns["x"].flat()
+    assert (list(column.flat()[0]), column.flat()[1].tolist()) == (list(items), offsets.tolist())
+    dead = ArrowColumns({"x": list[int]}).decode([write_atom(batch(x=array)) for array in arrays])
+    assert list(dead.columns["x"]) == [each for each in expected if each is not None] and len(dead.bad_events) == 3
+
+
 def test_slices_have_their_own_rows() -> None:
     whole = batch(
         b=pa.array([number % 3 == 0 for number in range(20)]),
