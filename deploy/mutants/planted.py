@@ -7,6 +7,7 @@ from deploy.mutants.planted_chains import CHAINS
 from deploy.mutants.planted_code import CODE
 from deploy.mutants.planted_events import EVENTS
 from deploy.mutants.planted_flows import FLOWS
+from deploy.mutants.planted_handlers import HANDLERS
 from deploy.mutants.planted_machine import MACHINE
 from deploy.mutants.planted_replicas import REPLICAS
 from deploy.mutants.planted_sessions import SESSIONS
@@ -14,4 +15,17 @@ from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
 from deploy.mutants.planted_truncation import TRUNCATION
 
-MUTANTS = (*STATE, *MACHINE, *REPLICAS, *TRUNCATION, *TRANSACTIONS, *CHAINS, *CODE, *FLOWS, *SESSIONS, *EVENTS, *ARROW)
+MUTANTS = (
+    *STATE,
+    *MACHINE,
+    *REPLICAS,
+    *TRUNCATION,
+    *TRANSACTIONS,
+    *CHAINS,
+    *CODE,
+    *FLOWS,
+    *SESSIONS,
+    *EVENTS,
+    *ARROW,
+    *HANDLERS,
+)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Field, Leaf
-from holon.dataflow.failing_rows import without_failing
+from holon.dataflow.failing_rows import in_order_without_failing, without_failing
 from holon.dataflow.groups import Aggregate, ColumnGroup, Identity, ReadGroup, plain_value
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import (
@@ -303,8 +303,7 @@ class Top(Step):
         if found is None:
             return
         rows, values = found
-        order = sorted(range(len(values)), key=values.__getitem__, reverse=True)
-        # Sorting backwards keeps equal rows in their order.
+        order = in_order_without_failing(self, rows, values, target)
         kept = order[: self.n]
         if self.ties == "all" and len(order) > self.n:
             last = values[order[self.n - 1]]

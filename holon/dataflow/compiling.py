@@ -23,7 +23,7 @@ from holon.errors import USER_ERRORS, JobError, described
 from holon.formats.batch import Batch, Column
 from holon.outputs.partitioner import key_bytes
 from holon.program.context import Context
-from holon.program.function import on_window
+from holon.program.function import on_window, stops_the_job
 from holon.program.states import Windowed
 from holon.tracebacks import own_frames
 from wcrdt.windows.assigners import Window
@@ -62,7 +62,7 @@ class Compiled:
         handler = _Handler(step, state, self.outputs, self._declared)
         named = _named(f"complete_{step.state}", handler)
         answered, scope = step.answered(state)
-        return on_window(answered, scope=scope)(named)
+        return on_window(answered, scope=scope)(stops_the_job(named))
 
 
 def _named(name: str, function: Any) -> Any:

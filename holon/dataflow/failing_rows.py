@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -50,6 +50,36 @@ def each_without_failing(step: Any, rows: Rows, target: TakesFailing, work: Call
             work(value)
         elif (error := _failure(work, value)) is not None:
             target.fail(step, rows.take(np.array([place])), error)
+
+
+def in_order_without_failing(step: Any, rows: Rows, values: Sequence[Any], target: TakesFailing) -> list[int]:
+    """The places of the rows by their values, the largest first; equal ones keep their order.
+
+    A row fails whose value does not compare with that of the first row. All do where the others do not compare.
+    """
+    places = range(len(values))
+    try:
+        return _largest_first(values, places)
+    except USER_ERRORS as error:
+        if not target.takes_failing or isinstance(error, HolonError):
+            raise
+    sound = []
+    for place in places:
+        error = _failure(lambda value: value < values[0], values[place])
+        if error is None:
+            sound.append(place)
+        else:
+            target.fail(step, rows.take(np.array([place])), error)
+    try:
+        return _largest_first(values, sound)
+    except USER_ERRORS as error:
+        for place in sound:
+            target.fail(step, rows.take(np.array([place])), error)
+    return []
+
+
+def _largest_first(values: Sequence[Any], places: Sequence[int]) -> list[int]:
+    return sorted(places, key=values.__getitem__, reverse=True)
 
 
 def _failure(work: Callable[[Any], object], given: Any) -> BaseException | None:

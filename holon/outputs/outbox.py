@@ -63,6 +63,14 @@ class HeldPart(msgspec.Struct, array_like=True, frozen=True):
     runs: list[tuple[str, int, list[bytes], list[bytes], list[bytes | None]]]
 
 
+class KeptOutputs(NamedTuple):
+    """How much was emitted for a window end, and in all, by (output, output partition); counts by output."""
+
+    of_end: dict[tuple[str, int], int]
+    of_all: dict[tuple[str, int], int]
+    counts: dict[str, int]
+
+
 class Outbox:
     """Collects what one partition emits.
 
@@ -147,6 +155,17 @@ class Outbox:
             held = self.held.get(end_ms) or self._hold(end_ms)
             self._into, counts = held.runs, held.counts
         self._stamp, self.position, self._counts, self._batch = self._window_stamp, end_ms, counts, None
+
+    def keep_window(self) -> KeptOutputs:
+        """Remember how much was emitted before the handler that begins now."""
+        return KeptOutputs(_lengths(self._into), _lengths(self.runs), dict(self._counts))
+
+    def cut_back_window(self, kept: KeptOutputs) -> None:
+        """Forget what the handler in hand has emitted."""
+        _cut_back(self._into, kept.of_end)
+        _cut_back(self.runs, kept.of_all)
+        self._counts.clear()
+        self._counts.update(kept.counts)
 
     def release_windows(self, through_ms: int) -> None:
         """All stages have answered the windows through this end: their results leave in the order of their ends.
@@ -323,13 +342,12 @@ class Outbox:
 
     def lengths(self) -> dict[tuple[str, int], int]:
         """How much waits to be taken, by (output, output partition)."""
-        return {key: len(run) for key, run in self.runs.items()}
+        return _lengths(self.runs)
 
     def cut_back(self, lengths: Mapping[tuple[str, int], int]) -> None:
         """Forget what was emitted beyond these lengths (a record's results are rolled back with it)."""
         self._record_at = _NOWHERE
-        for key, run in self.runs.items():
-            run.keep(lengths.get(key, 0))
+        _cut_back(self.runs, lengths)
 
     # --- taking ---------------------------------------------------------------------------------------------------
 
@@ -338,6 +356,15 @@ class Outbox:
         taken, self.runs = self.runs, {}
         self._into = self.runs
         return taken
+
+
+def _lengths(runs: Runs) -> dict[tuple[str, int], int]:
+    return {to: len(run) for to, run in runs.items()}
+
+
+def _cut_back(runs: Runs, lengths: Mapping[tuple[str, int], int]) -> None:
+    for to, run in runs.items():
+        run.keep(lengths.get(to, 0))
 
 
 def _encode_column(encode: Callable[[Any], bytes], values: Sequence[Any]) -> Sequence[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -21,9 +21,9 @@ class DeclaredTrack(Protocol):
 
 
 class UsedLocals(Protocol):
-    """The Locals that are to be checked soon."""
+    """The Locals that are to be checked soon, and perhaps to be restored."""
 
-    used: dict[str, None]
+    def before_use(self, name: str, values: Mapping[str, Any]) -> None: ...
 
 
 class PartitionAccess(Protocol):

@@ -45,6 +45,23 @@ class CheckpointableLocals:
         self._pauses = dict.fromkeys(declared, 0)
         self._restored = dict.fromkeys(declared, 0)  # the size at which it was last decoded for a check
         self.used: dict[str, None] = {}
+        self.kept: dict[str, bytes] | None = None
+        """Since ``keep``: what was used, as it was before."""
+
+    def keep(self) -> None:
+        """From now on remember each value before its first use."""
+        self.kept = {}
+
+    def before_use(self, name: str, values: Mapping[str, Any]) -> None:
+        """The value is about to be read, and perhaps changed. Raises ``UnserializableState``."""
+        self.used[name] = None
+        if self.kept is not None and name not in self.kept:
+            self.kept[name] = encoded(name, values[name])
+
+    def take_kept(self) -> dict[str, bytes]:
+        """The values used since ``keep``, as they were then; nothing is remembered from here on."""
+        kept, self.kept = self.kept, None
+        return kept or {}
 
     def encode(self, values: Mapping[str, Any], track: str) -> dict[str, bytes]:
         """Those of one track as checkpoints hold them. Raises ``UnserializableState``."""

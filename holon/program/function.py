@@ -79,6 +79,17 @@ def on_window(state: Any, *, scope: HandlerScope = "partition") -> Callable[[F],
     return mark
 
 
+def stops_the_job(function: F) -> F:
+    """Mark a handler that writes the dead letters of its rows itself: its own failure stops the job in any case."""
+    function._holon_stops_the_job = True  # type: ignore[attr-defined]
+    return function
+
+
+def failure_stops_the_job(function: Any) -> bool:
+    """Whether ``stops_the_job`` has marked it."""
+    return getattr(function, "_holon_stops_the_job", False)
+
+
 def window_marks(function: Any) -> list[WindowMark]:
     """The marks that ``on_window`` left."""
     return list(getattr(function, "_holon_windows", ())) if callable(function) else []

@@ -211,7 +211,7 @@ class LocalHandle(Generic[T]):
         self._scope.locals[self.name] = value
 
     def _check(self) -> None:
-        self._scope.checkpointable.used[self.name] = None
+        self._scope.checkpointable.before_use(self.name, self._scope.locals)
         self._scope.touched = True
         if self._decl.track != self._scope.track_name:
             raise TrackError(

@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holon.errors import USER_ERRORS, JobError, UserFunctionError
+from holon.errors import USER_ERRORS, HolonError, JobError, UserFunctionError, described
 from holon.outputs.outbox import Outbox
 from holon.program.context import Context, responsible_partition
+from holon.program.function import failure_stops_the_job
 from holon.program.program import JobProgram, WindowHandler
 from holon.program.scope import Scope
 from holon.time.event_time import MAX_TS_MS
+from holon.tracebacks import own_frames
+from holon.tracks.handler_undo import HandlerUndo
 from holon.tracks.job_code import FunctionCall, runs_job_code
 from wcrdt.replica.replica import Replica
 from wcrdt.replica.slots import OwnTrack, Position
@@ -63,6 +66,9 @@ class WindowTrack:
         self._private_through: int | None = None
         self._has_private_ends = any(not scope.windowed[state].shared for state in self._states[0])
         self._has_private = any(not decl.shared for decl in scope.windowed.values())
+        self._undo = HandlerUndo(scope, outbox)
+        buries = outbox.on_error == "dead-letter"
+        self._undoable = {of for of, function in handlers.items() if buries and not failure_stops_the_job(function)}
 
     @property
     def position(self) -> Position:
@@ -103,8 +109,7 @@ class WindowTrack:
     def advance(self) -> bool:
         """Answer every window that is complete; True if the track moved.
 
-        Raises ``UserFunctionError`` where a handler raised: a window's failure is no record's fault, so it always
-        stops the job.
+        Raises ``UserFunctionError`` where a handler raised, unless its window goes to the dead-letter output.
         """
         moved = False
         while any(self._advance(stage) for stage in range(self.last_stage + 1)):
@@ -202,14 +207,24 @@ class WindowTrack:
         self.ctx.offset = -1
         # As in Flink: the last time that lies inside; of windows that end later than any event, the last of all times.
         self.ctx.timestamp_ms = min(window.end_ms, MAX_TS_MS) - 1
+        undoable = handler in self._undoable
+        if undoable:
+            self._undo.keep(stage)
         try:
             outcome = self.handlers[handler](window, self.ctx)
             if hasattr(outcome, "send"):
                 outcome = self._finish(outcome)
             self.scope.left(f"{handler.path}{handler.method}", outcome)
         except USER_ERRORS as error:
-            at = f"window [{window.start_ms}, {window.end_ms}) in {handler.path}{handler.method}"
-            raise UserFunctionError(self.job_name, self.ctx.partition, at, error) from error
+            if not undoable or isinstance(error, HolonError):  # a misuse of Holon is no window's fault
+                at = f"window [{window.start_ms}, {window.end_ms}) in {handler.path}{handler.method}"
+                raise UserFunctionError(self.job_name, self.ctx.partition, at, error) from error
+            self._undo.roll_back()
+            reason = f"the handler raised {described(error)}\n{own_frames(error)}".rstrip()
+            self.outbox.emit_dead(None, window, f"{handler.path}{handler.method}", None, reason)
+        else:
+            if undoable:
+                self._undo.forget()
 
     def _finish(self, coroutine: Any) -> Any:
         """The value that it returns.

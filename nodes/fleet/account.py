@@ -37,7 +37,7 @@ class RunAccount(msgspec.Struct, kw_only=True):
     ``metrics_ports``: the port at which each node served its metrics.
     ``frontier_held``: the partitions that windows have waited for, if none was completed in the last seconds.
     ``first_dead``: partition, offset and reason of the first dead letter of the lowest partition that has one.
-    ``dead_rows``: dead letters about rows behind windows, which are no records.
+    ``dead_rows``: dead letters about complete windows: of rows behind them, and of handlers that raised.
     ``unread``: by partition, records behind the end of the input that was declared before this run.
     ``slow_records``: records that compiled loops left to msgspec, counted by each node that has decoded them.
     """

@@ -18,7 +18,9 @@ FIRST_SEED = 1 << 40
 SECOND_SEED = 1 << 41
 """Seeds from here on meet more flows; seeds below are what reports name, and keep what they drew."""
 THIRD_SEED = 1 << 42
-"""New seeds are drawn from here on: they meet sessions too."""
+"""Seeds from here on meet sessions too."""
+FOURTH_SEED = 1 << 43
+"""New seeds are drawn from here on: they meet windows at which functions fail, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

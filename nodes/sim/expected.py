@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nodes.sim.failing import expected as failing
 from nodes.sim.flows import expected as flows
 from nodes.sim.jobs import CASES, MAX_FUTURE_SKEW_MS
 from nodes.sim.options import Options
 
+SESSIONS = ("flow-sessions", "flow-sessions-backlog", "flow-sessions-late")
 FIELDS = {"ts": int, "id": int, "key": int, "amount": int}
 
 
@@ -85,8 +87,8 @@ def expect(
         found.late_inserts = found.late_rows = len(found.letters)
     if options.case == "flow-verbs":
         found.filtered = flows.filtered_by_verbs(_parted(options, found.accepted))
-    if options.case == "flow-dead-rows":
-        _, dead = flows.by_dead_rows(options.window_ms, _parted(options, found.accepted))
+    if options.case in _DEAD_ROWS:
+        _, dead = _DEAD_ROWS[options.case][0](options, _parted(options, found.accepted))
         found.dead_rows = Counter(map(canonical, dead))
     found.results = results_of(options, found.accepted)
     if options.case in _FATES:
@@ -105,9 +107,9 @@ def _closed_through(options: Options, accepted: list[Record]) -> int | None:
         accepted = [record for record in accepted if flows.gets_into_a_window(record.event)]
     if options.case in _FATES:
         _, closed_through = _FATES[options.case]
-        return closed_through(options.window_ms, _timed(accepted))
-    if options.case == "flow-dead-rows":
-        return flows.closed_by_dead_rows(options.window_ms, _parted(options, accepted))
+        return closed_through(options.window_ms, _timed(options, accepted))
+    if options.case in _DEAD_ROWS:
+        return _DEAD_ROWS[options.case][1](options, _parted(options, accepted))
     if not CASES[options.case].windowed or not accepted:
         return None
     latest = max(_end(record.event["ts"], options.window_ms) for record in accepted)
@@ -169,7 +171,7 @@ def _letters(options: Options, event: dict[str, Any]) -> int:
 def _part_late_rows(options: Options, found: Expected) -> None:
     """Records that are late for a step, or that no branch takes."""
     fates_of, _ = _FATES[options.case]
-    fates = fates_of(options.window_ms, _timed(found.accepted))
+    fates = fates_of(options.window_ms, _timed(options, found.accepted))
     found.late += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.late]
     found.letters += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.letter]
     found.late_inserts = found.late_rows = sum(fate.late_rows for fate in fates)
@@ -177,9 +179,10 @@ def _part_late_rows(options: Options, found: Expected) -> None:
     found.accepted = [r for r, fate in zip(found.accepted, fates, strict=True) if not fate.late]
 
 
-def _timed(accepted: list[Record]) -> list[tuple[dict[str, Any], int | None]]:
-    """Each event with the watermark before it."""
-    return [(record.event, record.before) for record in accepted]
+def _timed(options: Options, accepted: list[Record]) -> list[tuple[dict[str, Any], int | None]]:
+    """Each event with the time through which windows are closed before it."""
+    late_ms = CASES[options.case].late_by * options.window_ms
+    return [(record.event, None if record.before is None else record.before - late_ms) for record in accepted]
 
 
 def _decode(payload: bytes) -> dict[str, Any] | None:
@@ -221,13 +224,7 @@ def _is_closed(options: Options, record: Record) -> bool:
 
 
 def _marked(options: Options, accepted: list[Record]) -> list[Any]:
-    seen: Counter[int] = Counter()
-    results = []
-    for record in accepted:
-        odd = record.event["id"] % 2
-        seen[record.partition] += odd
-        results.append({"id": record.event["id"], "seen": seen[record.partition] if odd else 0})
-    return results + _count(options, accepted)
+    return failing.marked([(record.partition, record.event) for record in accepted]) + _count(options, accepted)
 
 
 def _max_ties(options: Options, accepted: list[Record]) -> list[Any]:
@@ -338,16 +335,17 @@ def _parted(options: Options, accepted: list[Record]) -> dict[int, list[tuple[in
     return {end: [(record.partition, record.event) for record in records] for end, records in windows}
 
 
-def _dead_rows(options: Options, accepted: list[Record]) -> list[Any]:
-    return flows.by_dead_rows(options.window_ms, _parted(options, accepted))[0]
+def _beside_dead_rows(options: Options, accepted: list[Record]) -> list[Any]:
+    return _DEAD_ROWS[options.case][0](options, _parted(options, accepted))[0]
 
 
 def _late_rows(options: Options, accepted: list[Record]) -> list[Any]:
-    return flows.by_late_rows(options.window_ms, _timed(accepted))
+    return flows.by_late_rows(options.window_ms, _timed(options, accepted))
 
 
 def _sessions(options: Options, accepted: list[Record]) -> list[Any]:
-    return flows.by_sessions(options.window_ms, [(r.partition, r.event, r.before) for r in accepted])
+    timed = zip(accepted, _timed(options, accepted), strict=True)
+    return flows.by_sessions(options.window_ms, [(record.partition, *at) for record, at in timed])
 
 
 def _routed(options: Options, accepted: list[Record]) -> list[Any]:
@@ -358,41 +356,39 @@ def _routed(options: Options, accepted: list[Record]) -> list[Any]:
 
 
 _RESULTS = {
+    **dict.fromkeys(("count", "guard", "idle", "idle-backlog", "late", "manual"), _count),
     "await": _awaiting,
     "batch": _batch,
     "bury": _marked,
-    "count": _count,
+    "bury-windows": _beside_dead_rows,
     "dedupe": _dedupe,
     "fail": _marked,
     **dict.fromkeys(
         ("flow", "flow-idle", "flow-idle-backlog", "flow-late"),
         lambda options, accepted: flows.by_flow(_parted(options, accepted)),
     ),
-    "flow-dead-rows": _dead_rows,
+    "flow-dead-rows": _beside_dead_rows,
     "flow-late-rows": _late_rows,
-    "flow-sessions": _sessions,
+    **dict.fromkeys(SESSIONS, _sessions),
     "flow-stages": lambda options, accepted: flows.by_stages(options.window_ms, _parted(options, accepted)),
     "flow-verbs": lambda options, accepted: flows.by_verbs(_parted(options, accepted)),
-    "guard": _count,
-    "idle": _count,
-    "idle-backlog": _count,
     "idle-backlog-all": _count_all,
-    "idle-backlog-running": _running,
-    "idle-running": _running,
-    "late": _count,
-    "late-running": _running,
-    "manual": _count,
     "max-ties": _max_ties,
     "own-windows": _own_windows,
     "query1": _query1,
     "read-back": _read_back,
     "routed": _routed,
-    "running": _running,
+    **dict.fromkeys(("idle-backlog-running", "idle-running", "late-running", "running"), _running),
     "stateless": _stateless,
     "two-stages": _two_stages,
 }
+_DEAD_ROWS = {
+    "bury-windows": (failing.windows, failing.closed_by_windows),
+    "flow-dead-rows": (flows.by_dead_rows, flows.closed_by_dead_rows),
+}
+"""Of jobs with dead letters about windows: results and these letters, and the end of the last window."""
 _FATES = {
     "flow-late-rows": (flows.fates_of_late_rows, flows.closed_through),
-    "flow-sessions": (flows.fates_of_sessions, flows.closed_by_sessions),
+    **dict.fromkeys(SESSIONS, (flows.fates_of_sessions, flows.closed_by_sessions)),
 }
 """Of flows whose windows judge rows by themselves: the fate of each record, and the end of the last window."""

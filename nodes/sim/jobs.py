@@ -27,7 +27,8 @@ from holon import (
     WLocal,
     on_window,
 )
-from nodes.sim.case import FIRST_SEED, SECOND_SEED, THIRD_SEED, TOPIC, Case
+from nodes.sim.case import FIRST_SEED, FOURTH_SEED, SECOND_SEED, THIRD_SEED, TOPIC, Case
+from nodes.sim.failing import jobs as failing
 from nodes.sim.flows.jobs import Given, by_dead_rows, by_flow, by_late_rows, by_sessions, by_stages, by_verbs
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
@@ -131,27 +132,6 @@ def _manual(options: Options) -> Job:
             ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 
     return _job(options, Manual)
-
-
-def _marked(options: Options) -> Job:
-    """Counts, but raises at a marked record, after it has inserted; of odd ones after it has changed a Local too."""
-
-    class Marked(ProcessingFunction[Event]):
-        count, seen = WCRDT(GCounter(), Tumbling(options.window_ms)), Local(0)
-
-        def process(self, event: Event, ctx: Context) -> None:
-            self.count.insert(1, event.ts)
-            if event.id % 2:
-                self.seen.value += 1
-            ctx.emit({"id": event.id, "seen": self.seen.value if event.id % 2 else 0})
-            if event.mark:
-                raise ValueError(f"record {event.id} is marked")
-
-        @on_window(count, scope="global")
-        async def report(self, window: Window, ctx: Context) -> None:
-            ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
-
-    return _job(options, Marked)
 
 
 def _max_ties(options: Options) -> Job:
@@ -349,8 +329,12 @@ def _routed(options: Options) -> Job:
     return _job(options, Routed, output=Output(OUTPUT, route_by_key=True, partitions=options.output_partitions))
 
 
-def _idle_flow(options: Options) -> Job:
-    return by_flow(options, replace(FOR_FLOWS, idle_timeout_ms=idle_timeout_ms(options)))
+def _idle(options: Options) -> Given:
+    return replace(FOR_FLOWS, idle_timeout_ms=idle_timeout_ms(options))
+
+
+def _late(options: Options) -> Given:
+    return replace(FOR_FLOWS, lateness_ms=options.window_ms)
 
 
 FOR_FLOWS = Given(Event, TOPIC, OUTPUT)
@@ -358,25 +342,36 @@ FOR_FLOWS = Given(Event, TOPIC, OUTPUT)
 CASES: dict[str, Case] = {
     "await": Case(_awaiting),
     "batch": Case(_batch),
-    "bury": Case(_marked, buries=True),
+    "bury": Case(lambda options: _job(options, failing.marked(options)), buries=True),
+    "bury-windows": Case(
+        lambda options: _job(options, failing.windows(options)), buries=True, further_windows=(3,), since=FOURTH_SEED
+    ),
     "count": Case(_count),
     "dedupe": Case(_dedupe, windowed=False),
-    "fail": Case(_marked, fails=True),
+    "fail": Case(lambda options: _job(options, failing.marked(options)), fails=True),
     "flow": Case(lambda options: by_flow(options, FOR_FLOWS), since=FIRST_SEED),
     "flow-dead-rows": Case(
         lambda options: by_dead_rows(options, FOR_FLOWS), buries=True, further_windows=(3,), since=SECOND_SEED
     ),
-    "flow-idle": Case(_idle_flow, idle=True, since=SECOND_SEED),
-    "flow-idle-backlog": Case(_idle_flow, idle=True, backlog=True, since=SECOND_SEED),
-    "flow-late": Case(
-        lambda options: by_flow(options, replace(FOR_FLOWS, lateness_ms=options.window_ms)),
-        late_by=1,
-        since=SECOND_SEED,
+    "flow-idle": Case(lambda options: by_flow(options, _idle(options)), idle=True, since=SECOND_SEED),
+    "flow-idle-backlog": Case(
+        lambda options: by_flow(options, _idle(options)), idle=True, backlog=True, since=SECOND_SEED
     ),
+    "flow-late": Case(lambda options: by_flow(options, _late(options)), late_by=1, since=SECOND_SEED),
     "flow-late-rows": Case(
         lambda options: by_late_rows(options, FOR_FLOWS), windowed=False, further_windows=(3,), since=SECOND_SEED
     ),
     "flow-sessions": Case(lambda options: by_sessions(options, FOR_FLOWS), windowed=False, since=THIRD_SEED),
+    "flow-sessions-backlog": Case(
+        lambda options: by_sessions(options, _idle(options)),
+        windowed=False,
+        idle=True,
+        backlog=True,
+        since=FOURTH_SEED,
+    ),
+    "flow-sessions-late": Case(
+        lambda options: by_sessions(options, _late(options)), windowed=False, late_by=1, since=FOURTH_SEED
+    ),
     "flow-stages": Case(lambda options: by_stages(options, FOR_FLOWS), further_windows=(3, 6), since=SECOND_SEED),
     "flow-verbs": Case(lambda options: by_verbs(options, FOR_FLOWS), buries=True, since=SECOND_SEED),
     "guard": Case(_count, guarded=True),

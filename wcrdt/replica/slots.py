@@ -206,6 +206,7 @@ class OwnTrack(TrackSlot):
         kept, self._kept = self._kept, None
         assert self.broadcast_position <= kept.position, f"{self.broadcast_position} is on the broadcast"
         self.position, self.watermark_ms = kept.position, kept.watermark_ms
+        self._measured = (0, 0)
         for (state, window), before in kept.before.items():
             if before is None:
                 self.contributions.get(state, {}).pop(window, None)

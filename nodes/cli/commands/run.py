@@ -183,7 +183,7 @@ def _report(result: RunAccount, as_json: bool) -> None:
         f"{identity(result.taken, counts)}: {verdict}",
         f"steals {result.steals}, suppressed {result.suppressed}, restarts {result.restarts}",
         letters,
-        f"{result.dead_rows:,} rows behind windows are dead letters too" if result.dead_rows else None,
+        f"{result.dead_rows:,} dead letters are about complete windows" if result.dead_rows else None,
         slow if result.slow_records else None,
         None if result.frontier_held is None else held_text(result.frontier_held),
     ):

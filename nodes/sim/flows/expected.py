@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nodes.sim.options import Options
+
 PLACES = 80
 
 Windows = Mapping[int, Sequence[tuple[int, dict[str, Any]]]]
@@ -184,7 +186,7 @@ def _is_open(end: int, watermark: int | None) -> bool:
     return watermark is None or end > watermark
 
 
-def by_dead_rows(window_ms: int, windows: Windows) -> tuple[list[Any], list[Any]]:
+def by_dead_rows(options: Options, windows: Windows) -> tuple[list[Any], list[Any]]:
     """As the flow of that name; and the windows and keys of its dead rows."""
     results: list[Any] = []
     dead: list[Any] = []
@@ -194,7 +196,7 @@ def by_dead_rows(window_ms: int, windows: Windows) -> tuple[list[Any], list[Any]
         sound = [key for key, count in counts.items() if count != 2]
         results += [{"end": end, "key": key, "share": 12 // (counts[key] - 2)} for key in sorted(sound)[-3:]]
         dead += [{"end": end, "key": key} for key in counts if key not in sound]
-        threes[_end(end - 1, 3 * window_ms)] += len(sound)
+        threes[_end(end - 1, 3 * options.window_ms)] += len(sound)
     for end, count in threes.items():
         if count == 3:
             dead.append({"end": end, "key": None})
@@ -203,12 +205,12 @@ def by_dead_rows(window_ms: int, windows: Windows) -> tuple[list[Any], list[Any]
     return results, dead
 
 
-def closed_by_dead_rows(window_ms: int, windows: Windows) -> int | None:
+def closed_by_dead_rows(options: Options, windows: Windows) -> int | None:
     """Of that flow: the end of the last window; None: there is none."""
     ends = list(windows)
     for end, events in windows.items():
         counts = Counter(event["key"] for _, event in events)
-        ends += [_end(end - 1, 3 * window_ms)] * any(count != 2 for count in counts.values())
+        ends += [_end(end - 1, 3 * options.window_ms)] * any(count != 2 for count in counts.values())
     return max(ends, default=None)
 
 

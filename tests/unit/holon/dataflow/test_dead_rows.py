@@ -120,6 +120,18 @@ def test_top_takes_the_largest_of_the_rows_that_are_left() -> None:
     assert rows_of(test) == [([0, 10], 2, 0), ([10, 20], 2, 0)]
 
 
+def test_top_sets_rows_aside_whose_values_do_not_compare() -> None:
+    mixed = {1: 1, 2: "two", 3: 5}
+    test = driver(lambda totals: totals.top(3, by=lambda t: mixed[t.count]).sink("out"))
+    assert [row["key"] for row in test.outputs()] == [3, 1, 2]
+    assert rows_of(test) == [([0, 10], 2, 0)]
+    assert "the function raised TypeError: '<' not supported" in test.dead()[0]["reason"]
+    partly = {1: (0, 0), 2: (1, None), 3: (1, 5)}
+    test = driver(lambda totals: totals.top(3, by=lambda t: partly[t.count]).sink("out"))
+    assert [row["key"] for row in test.outputs()] == [2], "of the second window"
+    assert rows_of(test) == [([0, 10], key, number) for number, key in enumerate([1, 2, 3])]
+
+
 def test_keys_of_sinks_values_that_json_cannot_hold_and_keys_of_windows_fail_for_their_row_alone() -> None:
     def build(totals: Stream[Total]) -> None:
         totals.sink("out", key=lambda t: 6 // (t.count - 2))
