@@ -14,7 +14,9 @@ import random
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -39,6 +41,25 @@ class Bid(msgspec.Struct):
     channel: str
     at: int
     note: str | None
+
+
+class TaggedBid(Bid, tag="bid"):
+    pass
+
+
+class Auction(msgspec.Struct, tag="auction"):
+    id: int
+    item: str
+    at: int
+
+
+class Person(msgspec.Struct, tag="person"):
+    id: int
+    name: str
+    at: int
+
+
+Event = TaggedBid | Auction | Person
 
 
 class Hot(msgspec.Struct):
@@ -95,6 +116,15 @@ def asking_row_by_row() -> Job:
     return flow.job
 
 
+def of_kinds(*, objects: bool) -> Job:
+    """The same of records that are bids or one of two others; ``objects``: a step before ``of`` needs these."""
+    flow = Flow("objects" if objects else "kinds")
+    events = flow.source("events", Json[Event](Event), time=lambda event: event.at)
+    events = events.filter(lambda event: isinstance(event, object)) if objects else events
+    _aggregated(events.of(TaggedBid).filter(lambda bid: bid.price > 100))
+    return flow.job
+
+
 def by_session(slice: str) -> Job:
     """Each key has one session; it is touched in each slice."""
     flow = Flow(f"sessions-{slice}")
@@ -107,8 +137,14 @@ def _bids(flow: Flow) -> Stream[Bid]:
     return flow.source("bids", Json(Bid), time=lambda bid: bid.at)
 
 
-def _aggregated(bids: Stream[Bid]) -> None:
+def _aggregated(bids: Stream[Any]) -> None:
     bids.key_by(lambda bid: bid.auction).window(Tumbling("10s")).agg(result).sink("hot")
+
+
+def _written(path: Path, records: Iterable[dict[str, object]]) -> FileRecords:
+    with path.open("w") as lines:
+        lines.writelines(json.dumps(record) + "\n" for record in records)
+    return FileRecords(path, sys.maxsize)
 
 
 def main() -> int:
@@ -123,18 +159,21 @@ def main() -> int:
     jobs = {"by hand": hand, "flow": by_expressions(), "flow, filter row by row": row_by_row()}
     jobs |= {"flow, asks for None": asking_for_none(), "the same, row by row": asking_row_by_row()}
     jobs |= {f"sessions, slices of {each}": by_session(each) for each in ("10s", "2500ms")}
+    jobs |= {"one of three Structs": of_kinds(objects=False), "the same, of objects": of_kinds(objects=True)}
     draw = random.Random(1)
     found: dict[str, list[float]] = {name: [] for name in jobs}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "bids.jsonl")
-        with path.open("w") as lines:
-            for number in range(arguments.records):
-                bid = {"auction": draw.randrange(KEYS), "price": draw.randrange(1_000), "channel": "web", "at": number}
-                bid["note"] = None if number % 2 else "first"
-                lines.write(json.dumps(bid) + "\n")
-        records = FileRecords(path, arguments.records)
+        bids: list[dict[str, object]] = [
+            {"auction": draw.randrange(KEYS), "price": draw.randrange(1_000), "channel": "web", "at": number}
+            | {"note": None if number % 2 else "first"}
+            for number in range(arguments.records)
+        ]
+        others = {1: {"type": "auction", "id": 1, "item": "lamp"}, 2: {"type": "person", "id": 2, "name": "ann"}}
+        events = [others.get(n % 8, {"type": "bid", **bid}) | {"at": n} for n, bid in enumerate(bids)]
+        inputs = {"bids": _written(Path(folder, "bids"), bids), "events": _written(Path(folder, "events"), events)}
         for _ in range(arguments.pairs):
             for name, job in jobs.items():
+                records = inputs[job.source.topic]
                 found[name].append(profiled(job, records, BATCH, LEAST_S)[0].us_per_event)
     rows = [
         {

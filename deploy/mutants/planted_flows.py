@@ -7,6 +7,7 @@ from deploy.mutants.model import Mutant
 ARITHMETIC = ("tests/unit/holon/dataflow/test_arithmetic.py",)
 FLOW = ("tests/unit/holon/dataflow/test_flow.py",)
 DEAD_ROWS = ("tests/unit/holon/dataflow/test_dead_rows.py",)
+KINDS = ("tests/unit/holon/dataflow/test_kinds.py",)
 LATE = ("tests/unit/holon/dataflow/test_late.py",)
 NONE = ("tests/unit/holon/dataflow/test_none.py",)
 VERBS = ("tests/unit/holon/dataflow/test_verbs.py",)
@@ -215,5 +216,33 @@ FLOWS = (
         'source = replace(self._job.source, start="earliest")',
         "source = self._job.source",
         tests=USER_JOBS,
+    ),
+    Mutant(
+        "of takes the rows of the other Structs",
+        "holon/dataflow/rows.py",
+        "there = np.flatnonzero(~truth(",
+        "there = np.flatnonzero(truth(",
+        tests=KINDS,
+    ),
+    Mutant(
+        "times of one Struct are those of the first rows",
+        "holon/dataflow/compiling.py",
+        "parts.append((mine.index, column(",
+        "parts.append((places[: len(mine)], column(",
+        tests=KINDS,
+    ),
+    Mutant(
+        "a step for all Structs gets no objects",
+        "holon/dataflow/flow.py",
+        "not of_kinds or len(of_kinds) < len(entry.consumers)",
+        "not of_kinds",
+        tests=KINDS,
+    ),
+    Mutant(
+        "rows of a Struct without fields vanish",
+        "holon/dataflow/rows.py",
+        "        return [struct() for _ in range(rows)]",
+        "        return []",
+        tests=KINDS,
     ),
 )

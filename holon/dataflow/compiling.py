@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from holon.dataflow.aggregations import Aggregation, Results, Top
 from holon.dataflow.arithmetic import as_list
-from holon.dataflow.expressions import Decision
+from holon.dataflow.expressions import Decision, joined
 from holon.dataflow.failing_rows import each_without_failing, without_failing
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed
@@ -44,6 +44,32 @@ class FieldFunction:
         rows = len(next(iter(columns.values())))
         zeros = np.zeros(rows, np.int64)
         return column(self._decision, self.function, Rows(zeros, zeros, columns=columns, struct=self.struct))
+
+
+class KindFunction:
+    """A function of rows that are one of several Structs as one of their columns."""
+
+    def __init__(self, function: Callable[[Any], Any], kinds: tuple[type, ...]) -> None:
+        self.function = function
+        self.kinds = kinds
+
+    @cached_property
+    def _decisions(self) -> list[Decision | None]:
+        return [followed(self.function, kind, checked=True)[0] for kind in self.kinds]
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether no kind needs objects."""
+        return None not in self._decisions
+
+    def __call__(self, columns: Mapping[str, Column]) -> Column:
+        places = np.arange(len(next(iter(columns.values()))))
+        rows, parts = Rows(places, places, columns=columns), []
+        for kind, decision in zip(self.kinds, self._decisions, strict=True):
+            mine = rows.of_kind(kind)
+            if len(mine):
+                parts.append((mine.index, column(decision, self.function, mine)))
+        return joined(parts, len(places))
 
 
 class Compiled:
@@ -78,7 +104,9 @@ def _process_batch(
     ctx: Context,
 ) -> None:
     index = np.arange(len(batch))
-    if entry.struct is OBJECTS:
+    if entry.reads_kinds:
+        rows = Rows(batch.ts_ms, index, columns=batch.columns)
+    elif entry.struct is OBJECTS:
         if len(batch.events) != len(batch):
             raise JobError(
                 f"the flow's source ({entry.place}) has a format that gives columns in place of events, and a flow "

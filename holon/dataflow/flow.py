@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from holon.columnar.structs.plan import structs_of
-from holon.dataflow.compiling import Compiled, FieldFunction
+from holon.dataflow.compiling import Compiled, FieldFunction, KindFunction
 from holon.dataflow.errors import FlowError, caller
 from holon.dataflow.expressions import Field, Leaf
+from holon.dataflow.row_types import OfType
 from holon.dataflow.steps import OBJECTS, Entry, Sink, Step, United, followed, type_at
 from holon.dataflow.streams import Stream
+from holon.errors import JobError
 from holon.formats.formats import Format, Json, TypedFormat
 from holon.formats.json_columns import JsonColumns
 from holon.job import MAIN, Job, Output
@@ -138,13 +141,15 @@ class Flow:
             raise FlowError(f"the flow {self.name!r} has no source")
         if not sinks:
             raise FlowError(f"the flow {self.name!r} has no sink: nothing of it would leave")
+        source = self._source_of_kinds(self._source, self._entry)
+        self._entry.reads_kinds = source is not None
         compiled = Compiled(self._entry, tuple(self._steps), _output_names(sinks))
         outputs = {
             compiled.outputs[sink.number]: Output(sink.topic, route_by_key=sink.key is not None) for sink in sinks
         }
         return Job(
             self.name,
-            self._source,
+            source or self._source,
             output=outputs.pop(MAIN),
             side_outputs=outputs,
             process_batch=compiled.process_batch,
@@ -154,6 +159,23 @@ class Flow:
             late_records="process",
             on_error=self._on_error,
         )
+
+    def _source_of_kinds(self, source: Source[Any], entry: Entry) -> Source[Any] | None:
+        """The source with columns of each Struct, where each step behind it takes one of several; else None."""
+        of_kinds = [step for step in entry.consumers if isinstance(step, OfType)]
+        if len(entry.kinds) < 2 or not of_kinds or len(of_kinds) < len(entry.consumers):
+            return None
+        try:
+            read = JsonColumns(source.format.type)
+        except JobError:  # two columns have one name
+            return None
+        if read.record_fields is not None or not any(by_loops for _, _, by_loops in read.columns_read()):
+            return None
+        if source.timestamp is None:
+            return replace(source, format=read)
+        assert callable(source.timestamp), "rows are objects so far"
+        timestamp = KindFunction(source.timestamp, entry.kinds)
+        return replace(source, format=read, timestamp=timestamp) if timestamp.is_followed else None
 
     def collect(self, inputs: Mapping[str, Sequence[Any]]) -> list[Any]:
         """The rows of the first sink for bounded input by topic, for a notebook; needs no log."""

@@ -44,6 +44,9 @@ class OfType(Step):
             raise self.error(f"no row is a {self.kind.__name__}: rows are one of {names}")
 
     def take(self, rows: Rows, target: Target) -> None:
+        if isinstance(self.above, Entry) and self.above.reads_kinds:
+            self.pass_on(rows.of_kind(self.kind), target)
+            return
         objects = rows.objects()
         places = [place for place, row in enumerate(objects) if type(row) is self.kind]
         found = [objects[place] for place in places]

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.arithmetic import as_list
+from holon.dataflow.arithmetic import applied, as_list, is_none, truth
 from holon.dataflow.expressions import Indices
 from holon.formats.batch import Column, take_columns
 from wcrdt.windows.assigners import Window
@@ -71,6 +71,14 @@ class Rows:
         objects = as_list(self.field(path))
         return self.replaced(columns=columns_of(struct, objects), struct=struct, objects=objects)
 
+    def of_kind(self, kind: type) -> Self:
+        """Those of one Struct, where the columns are those of a union of Structs (``JsonColumns``)."""
+        assert self.columns is not None
+        name = kind.__name__
+        mine = {n: column for n, column in self.columns.items() if n == name or n.startswith(f"{name}.")}
+        there = np.flatnonzero(~truth(applied(is_none, [mine[name]], [False], len(self))))
+        return self.replaced(columns=mine).take(there).inner((name,), kind)
+
     def objects(self) -> list[Any]:
         """The rows as Python objects, made once."""
         if self._objects is None:
@@ -115,6 +123,8 @@ def _structs(struct: type, columns: Mapping[str, Column], prefix: str, rows: int
             values.append(as_list(column))
         else:
             values.append(_structs(_struct_in(field.type), columns, f"{name}.", rows))
+    if not values:
+        return [struct() for _ in range(rows)]
     names = struct.__struct_fields__  # type: ignore[attr-defined]
     return [struct(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
 

@@ -125,11 +125,12 @@ class Step:
 class Entry(Step):
     """Where rows come from: the input, or the complete windows of an aggregation.
 
-    ``kinds``: the Structs that rows are, where they are one of several.
+    ``kinds``: the Structs that rows are, where they are one of several; ``reads_kinds``: each has columns of its own.
     """
 
     struct: Any = OBJECTS
     kinds: tuple[type, ...] = ()
+    reads_kinds: bool = False
 
     verb = "source"
 

@@ -99,8 +99,10 @@ class LazyColumn(ObjectColumn):
         """The rows that are None; None where that shows in the objects alone."""
         if self._decode is not None and self._may_be_null():
             return None
-        found = np.zeros(len(self), np.bool_)
-        others = np.flatnonzero(self._marks != PRESENT)
+        found = self._marks == NULL
+        if self._missing is None:
+            found |= self._marks == MISSING
+        others = np.flatnonzero(self._marks >= _OTHER)
         found[others] = [self._other(mark) is None for mark in self._marks[others].tolist()]
         return found
 
