@@ -234,8 +234,8 @@ FLOWS = (
     Mutant(
         "a step for all Structs gets no objects",
         "holon/dataflow/flow.py",
-        "not of_kinds or len(of_kinds) < len(entry.consumers)",
-        "not of_kinds",
+        "        if others:\n",
+        "        if len(others) == len(entry.consumers):\n",
         tests=KINDS,
     ),
     Mutant(

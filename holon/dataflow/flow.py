@@ -15,7 +15,7 @@ from holon.dataflow.compiling import Compiled, FieldFunction, KindFunction
 from holon.dataflow.errors import FlowError, caller
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.row_types import OfType
-from holon.dataflow.steps import OBJECTS, Entry, Sink, Step, United, followed, type_at
+from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, Sink, Step, United, followed, type_at
 from holon.dataflow.streams import Stream
 from holon.errors import JobError
 from holon.formats.formats import Format, Json, TypedFormat
@@ -141,15 +141,20 @@ class Flow:
             raise FlowError(f"the flow {self.name!r} has no source")
         if not sinks:
             raise FlowError(f"the flow {self.name!r} has no sink: nothing of it would leave")
-        source = self._source_of_kinds(self._source, self._entry)
-        self._entry.reads_kinds = source is not None
+        source = self._source
+        if len(self._entry.kinds) > 1:
+            of_kinds = self._reads_kinds(source, self._entry)
+            if isinstance(of_kinds, str) and self._entry.columnar:
+                raise self._entry.error(f"columnar=True, but its records are objects: {of_kinds}")
+            if isinstance(of_kinds, Source):
+                source, self._entry.reads_kinds = of_kinds, True
         compiled = Compiled(self._entry, tuple(self._steps), _output_names(sinks))
         outputs = {
             compiled.outputs[sink.number]: Output(sink.topic, route_by_key=sink.key is not None) for sink in sinks
         }
         return Job(
             self.name,
-            source or self._source,
+            source,
             output=outputs.pop(MAIN),
             side_outputs=outputs,
             process_batch=compiled.process_batch,
@@ -160,22 +165,24 @@ class Flow:
             on_error=self._on_error,
         )
 
-    def _source_of_kinds(self, source: Source[Any], entry: Entry) -> Source[Any] | None:
-        """The source with columns of each Struct, where each step behind it takes one of several; else None."""
-        of_kinds = [step for step in entry.consumers if isinstance(step, OfType)]
-        if len(entry.kinds) < 2 or not of_kinds or len(of_kinds) < len(entry.consumers):
-            return None
+    def _reads_kinds(self, source: Source[Any], entry: Entry) -> Source[Any] | str:
+        """The source with columns of each of several Structs; or why its records are objects."""
+        others = [step for step in entry.consumers if not isinstance(step, OfType)]
+        if others:
+            return f"step {others[0].number} ({others[0].verb}, {others[0].place}) takes rows of all Structs"
         try:
             read = JsonColumns(source.format.type)
-        except JobError:  # two columns have one name
-            return None
+        except JobError as error:
+            return str(error)
         if read.record_fields is not None or not any(by_loops for _, _, by_loops in read.columns_read()):
-            return None
+            return "its Structs have marked fields, check themselves, or lie in themselves"
         if source.timestamp is None:
             return replace(source, format=read)
         assert callable(source.timestamp), "rows are objects so far"
         timestamp = KindFunction(source.timestamp, entry.kinds)
-        return replace(source, format=read, timestamp=timestamp) if timestamp.is_followed else None
+        if not timestamp.is_followed:
+            return "the function of its event time cannot be followed for each Struct"
+        return replace(source, format=read, timestamp=timestamp)
 
     def collect(self, inputs: Mapping[str, Sequence[Any]]) -> list[Any]:
         """The rows of the first sink for bounded input by topic, for a notebook; needs no log."""
@@ -193,11 +200,17 @@ class Flow:
                 step.verb,
                 str(step.place),
                 step.after,
-                step.how(),
+                self._how(step),
                 tuple(other.number for other in step.others) if isinstance(step, United) else (),
             )
             for step in self._steps
         ]
+
+    def _how(self, step: Step) -> str:
+        if not isinstance(step, Entry) or len(step.kinds) < 2 or self._source is None:
+            return step.how()
+        found = self._reads_kinds(self._source, step)
+        return f"{ROW_BY_ROW}{found}" if isinstance(found, str) else "columns"
 
     # --- what streams use ---------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 from holon import Json, JsonColumns
-from holon.dataflow import Flow, Stream, Tumbling
+from holon.dataflow import Flow, FlowError, Stream, Tumbling
 from holon.errors import UserFunctionError
 from holon.formats.formats import Format
 from holon.testing import JobTestDriver
@@ -139,7 +140,7 @@ def test_a_struct_without_fields_has_as_many_rows_as_records() -> None:
     events.of(Bid).map(lambda b: b.price).sink("prices")
     test = JobTestDriver(flow.job)
     test.feed(0, Beat(), Bid(1, 2, 3), Beat())
-    assert isinstance(flow.job.source.format, JsonColumns)
+    assert isinstance(flow.job.source.format, JsonColumns) and flow.explain()[0].how == "columns"
     assert test.outputs() == ["Beat"] * 2
     assert (test.outputs("whole"), test.outputs("prices")) == ([{"type": "beat"}] * 2, [3])
 
@@ -157,20 +158,32 @@ Named: Any = msgspec.defstruct("type", [("at", int)], tag="named")
 
 
 @pytest.mark.parametrize(
-    ("of", "build"),
+    ("of", "build", "why"),
     [
-        (Event, lambda events: events.sink("all")),
-        (Event, lambda events: (events.of(Bid).sink("bids"), events.map(lambda e: e.at).sink("times"))),
-        (Bid | Checked, lambda events: events.of(Bid).sink("bids")),
-        (Bid | Named, lambda events: events.of(Bid).sink("bids")),
+        (Event, lambda events: events.sink("all"), r"step 2 \(sink, test_kinds.py:\d+\) takes rows of all Structs"),
+        (
+            Event,
+            lambda events: (events.of(Bid).sink("bids"), events.map(lambda e: e.at).sink("times")),
+            r"step 4 \(map, test_kinds.py:\d+\) takes rows of all Structs",
+        ),
+        (Bid | Checked, lambda events: events.of(Bid).sink("bids"), "its Structs have marked fields, check themselves"),
+        (Bid | Named, lambda events: events.of(Bid).sink("bids"), "two of its columns have one name"),
     ],
     ids=["no kind", "a step for all", "a Struct that checks itself", "columns of one name"],
 )
-def test_rows_are_objects_where_a_step_needs_them(of: Any, build: Callable[[Stream[Any]], object]) -> None:
+def test_rows_are_objects_where_a_step_needs_them(of: Any, build: Callable[[Stream[Any]], object], why: str) -> None:
     flow = Flow("objects")
     build(flow.source("in", Json[Any](of), time=lambda e: e.at))
     assert isinstance(flow.job.source.format, Json)
     assert flow.collect({"in": [Bid(1, 2, 3)]})
+    assert re.match(f"row by row: .*{why}", flow.explain()[0].how)
+    columnar = Flow("columns", columnar=True)
+    try:
+        build(columnar.source("in", Json[Any](of), time=lambda e: e.at))
+        with pytest.raises(FlowError, match=f"step 1 .*columnar=True, but its records are objects: .*{why}"):
+            assert columnar.job
+    except FlowError as error:
+        assert "its rows are objects" in str(error)  # the step itself is refused
 
 
 def test_rows_are_objects_where_a_time_cannot_be_followed() -> None:

@@ -131,7 +131,7 @@ def test_of_gives_the_rows_of_one_struct_as_columns(cut: int) -> None:
     wanted = Counter((b.at // 2000, b.auction) for b in bids() if b.price > 30)
     assert sorted(test.outputs()) == sorted([auction, n] for (_, auction), n in wanted.items())
     assert test.outputs("auctions") == [b.auction + b.price for b in bids()]
-    assert hows(flow)[1:] == ["columns"] * 5
+    assert hows(flow)[2:] == ["columns"] * 5
 
 
 def test_of_with_ints_beyond_64_bits_is_exact() -> None:
