@@ -63,8 +63,8 @@ HANDLERS = (
     Mutant(
         "a delta behind a handler that has raised lacks what was written before it",
         "wcrdt/replica/slots.py",
-        "                self._changed[state, window] = None if before.compact else before.copy()",
-        "                self._changed.pop((state, window), None)",
+        "        self._changed[state, window] = None if value.compact else value.copy()",
+        "        self._changed.pop((state, window), None)",
         tests=HANDLERS_THAT_RAISE,
     ),
 )

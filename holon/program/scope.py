@@ -25,7 +25,7 @@ from holon.program.late_inserts import LateInserts
 from holon.program.program import JobProgram
 from holon.time.units import MAX_TS_MS
 from wcrdt.replica.replica import Replica, actor_of
-from wcrdt.replica.slots import RECORD_START, OwnTrack, start_of_stage
+from wcrdt.replica.slots import RECORD_START, OwnTrack, PrivateTrack, start_of_stage
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Scope:
             OwnTrack(start_of_stage(stage), _only(bottoms, [n for n, d in self.windowed.items() if d.stage > stage]))
             for stage in range(program.last_stage + 1)
         ]
-        self.private = OwnTrack(RECORD_START, _only(bottoms, [n for n, d in self.windowed.items() if not d.shared]))
+        self.private = PrivateTrack(RECORD_START, _only(bottoms, [n for n, d in self.windowed.items() if not d.shared]))
         first = [name for name, decl in self.windowed.items() if decl.stage == 0]
         found = {name: gathering(bottoms[name]) for name in first}
         self.gathered: dict[str, GatheredRows] = {name: rows for name, rows in found.items() if rows is not None}

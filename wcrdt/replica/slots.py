@@ -181,6 +181,10 @@ class OwnTrack(TrackSlot):
 
     def _wrote(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
         self.contributions.setdefault(state, {})[window] = value
+        self._collect(state, window, value, delta)
+
+    def _collect(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
+        """Remember what is to be sent of a window."""
         if value.compact:
             self._changed[state, window] = None  # the whole is sent, no need to collect
             return
@@ -213,8 +217,11 @@ class OwnTrack(TrackSlot):
                 self._changed.pop((state, window), None)
             else:
                 self.contributions[state][window] = before
-                # More than is new, which is harmless; what is new alone is not known any more.
-                self._changed[state, window] = None if before.compact else before.copy()
+                self._collect_again(state, window, before)
+
+    def _collect_again(self, state: str, window: Window, value: AnyLattice) -> None:
+        """More than is new, which is harmless; what is new alone is not known any more."""
+        self._changed[state, window] = None if value.compact else value.copy()
 
     # --- what leaves ----------------------------------------------------------------------------------------------
 
@@ -264,6 +271,18 @@ class OwnTrack(TrackSlot):
         self.position = delta.to
         self.watermark_ms = delta.watermark_ms
         self.mark_broadcast()
+
+
+class PrivateTrack(OwnTrack):
+    """The windows that no other partition sees: nothing of them is sent, so nothing is collected."""
+
+    __slots__ = ()
+
+    def _collect(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
+        pass
+
+    def _collect_again(self, state: str, window: Window, value: AnyLattice) -> None:
+        pass
 
 
 def _decode(change: WindowChange, bottoms: Mapping[str, AnyLattice]) -> AnyLattice:
