@@ -63,17 +63,17 @@ def in_order_without_failing(step: Any, rows: Rows, values: Sequence[Any], targe
     except USER_ERRORS as error:
         if not target.takes_failing or isinstance(error, HolonError):
             raise
-    sound = []
+    compared = []
     for place in places:
         error = _failure(lambda value: value < values[0], values[place])
         if error is None:
-            sound.append(place)
+            compared.append(place)
         else:
             target.fail(step, rows.take(np.array([place])), error)
     try:
-        return _largest_first(values, sound)
+        return _largest_first(values, compared)
     except USER_ERRORS as error:
-        for place in sound:
+        for place in compared:
             target.fail(step, rows.take(np.array([place])), error)
     return []
 

@@ -21,8 +21,11 @@ Script = list[tuple[str, int]]
 WINDOWS = 8
 
 
-def acting(scripts: list[Script], *, forewarned: bool) -> type[ProcessingFunction[Event]]:
-    """Handlers do what the script of their window says; those that are forewarned know whether it raises."""
+def acting(scripts: list[Script], stage: int | None, *, forewarned: bool) -> type[ProcessingFunction[Event]]:
+    """Handlers do what the script of their window says; those that are forewarned know whether it raises.
+
+    ``stage`` of Locals: with None, windows of all stages are answered one by one.
+    """
 
     class Acting(ProcessingFunction[Event]):
         windows = WCRDT(GCounter(), Tumbling(10))
@@ -30,8 +33,8 @@ def acting(scripts: list[Script], *, forewarned: bool) -> type[ProcessingFunctio
         by_key = WCRDT(MapOf(GCounter()), Tumbling(30), stage=1)
         members = WCRDT(GSet(), Tumbling(40), stage=1)
         of_counts = WCRDT(GCounter(), Tumbling(40), stage=2)
-        listed = Local[list[int]]([], track="window")
-        last = Local(0, track="window")
+        listed = Local[list[int]]([], track="window", stage=stage)
+        last = Local(0, track="window", stage=stage)
         of_first = Local(0, track="window", stage=0)
 
         def process(self, event: Event, ctx: Context) -> None:
@@ -63,16 +66,18 @@ def acting(scripts: list[Script], *, forewarned: bool) -> type[ProcessingFunctio
                 return
             further = self.counts if name == "first" else self.of_counts
             acts: dict[str, Callable[[int], object]] = {
-                "emit": lambda n: ctx.emit([name, window.end_ms, n, self.last.value, list(self.listed.value)]),
                 "aside": lambda n: ctx.emit(n, output="aside", key=str(n).encode()),
                 "unstable": ctx.emit_nondeterministic,
                 "letter": lambda n: ctx.emit_dead(n, reason="unfit"),
                 "count": lambda n: further.insert(n, window.start_ms + 20),
                 "early": lambda n: further.insert(n, window.start_ms - 100),
-                "append": lambda n: self.listed.value.append(n),
-                "assign": lambda n: setattr(self.last, "value", n),
+                "emit": lambda n: ctx.emit([name, window.end_ms, n]),
                 "raise": fail,
             }
+            if name == "first" or stage is None:
+                acts["emit"] = lambda n: ctx.emit([name, window.end_ms, n, self.last.value, list(self.listed.value)])
+                acts["append"] = lambda n: self.listed.value.append(n)
+                acts["assign"] = lambda n: setattr(self.last, "value", n)
             if name == "first":
                 acts["map"] = lambda n: self.by_key.insert((n % 3, n), window.start_ms)
                 acts["set"] = lambda n: self.members.insert(n, window.start_ms)
@@ -104,11 +109,14 @@ scripts_of_windows = st.lists(
 )
 
 
+@pytest.mark.parametrize("stage", [None, 0])
 @given(scripts_of_windows, st.lists(st.tuples(st.integers(0, 1), st.integers(0, 10 * WINDOWS)), max_size=12), st.data())
-def test_nothing_else_stays_of_it(scripts: list[Script], records: list[tuple[int, int]], data: Any) -> None:
+def test_nothing_else_stays_of_it(
+    stage: int | None, scripts: list[Script], records: list[tuple[int, int]], data: Any
+) -> None:
     records = sorted(records, key=lambda record: record[1])
     fails_at = data.draw(st.integers(0, len(records)))
-    tests = [driver(acting(scripts, forewarned=forewarned)) for forewarned in (False, True)]
+    tests = [driver(acting(scripts, stage, forewarned=forewarned)) for forewarned in (False, True)]
     for number, (partition, ts) in enumerate(records):
         for test in tests:
             if number == fails_at:

@@ -30,8 +30,8 @@ class Counting(ProcessingFunction[Event]):
     count = WCRDT(GCounter(), Tumbling(10))
     sums = WCRDT(GCounter(), Tumbling(20), stage=1)
     ends = WCRDT(MapOf(GCounter()), Tumbling(40), stage=1)
-    answered = Local[list[int]]([], track="window")
-    all_counts = Local(0, track="window")
+    answered = Local[list[int]]([], track="window", stage=0)
+    all_counts = Local(0, track="window", stage=0)
 
     def process(self, event: Event, ctx: Context) -> None:
         self.count.insert(1, ctx.timestamp_ms)
