@@ -170,6 +170,7 @@ class Flow:
         others = [step for step in entry.consumers if not isinstance(step, OfType)]
         if others:
             return f"step {others[0].number} ({others[0].verb}, {others[0].place}) takes rows of all Structs"
+        assert isinstance(source.format, Json), "its records are one of several Structs"
         try:
             read = JsonColumns(source.format.type)
         except JobError as error:
