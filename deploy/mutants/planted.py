@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from deploy.mutants.planted_arrow import ARROW
 from deploy.mutants.planted_chains import CHAINS
 from deploy.mutants.planted_code import CODE
-from deploy.mutants.planted_events import EVENTS
+from deploy.mutants.planted_events import ARROW, EVENTS
 from deploy.mutants.planted_flows import FLOWS
 from deploy.mutants.planted_handlers import HANDLERS
 from deploy.mutants.planted_machine import MACHINE

@@ -1,10 +1,12 @@
-"""Bugs in how events that are one of several Structs become columns."""
+"""Bugs in how events become columns: those that are one of several Structs, and record batches of Arrow."""
 
 from __future__ import annotations
 
 from deploy.mutants.model import Mutant
 
 UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py",)
+ARROW_TYPES = ("tests/unit/holon/formats/test_arrow.py",)
+ARROW_BATCHES = ("tests/unit/holon/formats/test_arrow_batches.py",)
 
 EVENTS = (
     Mutant(
@@ -27,5 +29,78 @@ EVENTS = (
         "len(kinds) < sum(one.has_column for one in planned)",
         "len(kinds) < 0",
         tests=UNION_EVENTS,
+    ),
+)
+
+ARROW = (
+    Mutant(
+        "nanoseconds of a duration are rounded as those of a time are",
+        "holon/columnar/atom_types.py",
+        "(halves_up | (numbers >= 0))",
+        "True",
+        tests=ARROW_TYPES,
+    ),
+    Mutant(
+        "a null among the indices of a dictionary is its first value",
+        "holon/columnar/atom_types.py",
+        "plain(array.dictionary).take(array.indices)",
+        "plain(array.dictionary).take(array.indices.fill_null(0))",
+        tests=ARROW_TYPES,
+    ),
+    Mutant(
+        "an unsigned int beyond 64 bits becomes a negative one",
+        "holon/columnar/atom_types.py",
+        "        return Adapted(array.cast(pa.int64(), safe=False), beyond, {})\n",
+        "        return Adapted(array.cast(pa.int64(), safe=False), {}, {})\n",
+        tests=ARROW_TYPES,
+    ),
+    Mutant(
+        "a time keeps the zone of its column",
+        "holon/columnar/atom_types.py",
+        "    zone = None if of.tz is None else _UTC\n",
+        "    zone = of.tz\n",
+        tests=ARROW_TYPES,
+    ),
+    Mutant(
+        "a field of a struct that is null has the value that lies there",
+        "holon/columnar/atoms.py",
+        "array.flatten()[at] if nulls and array.buffers()[0] is not None else array.field(at)",
+        "array.field(at)",
+        tests=ARROW_BATCHES,
+    ),
+    Mutant(
+        "of several batches in a record the first alone is read",
+        "holon/columnar/atoms.py",
+        "[_valid(batch) for batch in pa.ipc.open_stream(data)]",
+        "[_valid(batch) for batch in pa.ipc.open_stream(data)][:1]",
+        tests=ARROW_BATCHES,
+    ),
+    Mutant(
+        "columns that msgspec makes are those of other rows behind a dead one",
+        "holon/formats/arrow_plan.py",
+        "np.searchsorted(rest, keep)",
+        "np.arange(len(keep))",
+        tests=ARROW_BATCHES,
+    ),
+    Mutant(
+        "a time that no datetime holds is the last one that it holds",
+        "holon/columnar/atom_lazy.py",
+        "rows = np.flatnonzero(wrong if valid is None else wrong & valid).tolist()",
+        "rows = []",
+        tests=ARROW_TYPES,
+    ),
+    Mutant(
+        "a decimal has the power of ten of the first record",
+        "holon/columnar/atom_columns.py",
+        "*(part.scales for part in parts if part.scales is not None)",
+        "*(np.full(part.height, parts[0].scales[0]) for part in parts if part.scales is not None)",
+        tests=ARROW_BATCHES,
+    ),
+    Mutant(
+        "lists of a second record have the items of the first",
+        "holon/columnar/atom_columns.py",
+        "np.cumsum([0, *(each.height for each in items)])",
+        "np.cumsum([0, *(0 for each in items)])",
+        tests=ARROW_BATCHES,
     ),
 )

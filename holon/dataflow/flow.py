@@ -170,7 +170,8 @@ class Flow:
         others = [step for step in entry.consumers if not isinstance(step, OfType)]
         if others:
             return f"step {others[0].number} ({others[0].verb}, {others[0].place}) takes rows of all Structs"
-        assert isinstance(source.format, Json), "its records are one of several Structs"
+        if not isinstance(source.format, Json):
+            return "record batches of several Structs are read as objects"
         try:
             read = JsonColumns(source.format.type)
         except JobError as error:
