@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from holon import Json, JsonColumns, RecordKey, Source, Tumbling
+from holon import Batch, Context, Job, Json, JsonColumns, ProcessingFunction, RecordKey, Source, Tumbling
 from holon.arrow import Arrow, ArrowColumns, write_atom
 from holon.columnar.payloads import BinaryColumn
 from holon.dataflow import Flow
@@ -360,6 +360,34 @@ def test_a_flow_gives_the_bytes_that_it_gives_of_the_same_rows_as_json(form: Any
     alone = Arrow(dict[str, Any]).decode([base64.b64decode(test.dead()[0]["payload"])]).events
     assert alone == [ROWS[5]]
     assert {step.how for step in _flow(form(Event)).explain()} == {"", "columns"}
+
+
+class Each(ProcessingFunction[Event]):
+    async def process(self, event: Event, ctx: Context, /) -> None:
+        ctx.emit(event)
+
+
+class Together(ProcessingFunction[Event]):
+    def process_batch(self, batch: Batch[Event], ctx: Context, /) -> None:
+        names = ("at", "item_id", "amount", "note", "place", "tags")
+        rows = zip(*map(batch.__getitem__, names), strict=True)
+        ctx.emit_many([Event(**dict(zip(names, row, strict=True))) for row in rows])
+
+
+@pytest.mark.parametrize(("form", "function"), [(Arrow, Each), (ArrowColumns, Together)])
+def test_a_procedural_job_gives_the_bytes_that_it_gives_of_the_same_rows_as_json(form: Any, function: Any) -> None:
+    def outputs(read: Any, *records: bytes) -> list[bytes]:
+        times: Any = "at" if function is Together else lambda event: event.at
+        source = Source("in", read, timestamp=times, timestamp_unit="datetime")
+        test = JobTestDriver(Job("each", source, function, output="out"))
+        test.feed(0, *records)
+        test.finish()
+        assert len(test.dead()) == 1
+        return [value for _, _, value in test.raw_outputs("main")]
+
+    json = Json if form is Arrow else JsonColumns
+    found = outputs(form(Event), write_atom(_rows().slice(0, 7)), write_atom(_rows().slice(7)))
+    assert found == outputs(json(Event), *map(msgspec.json.encode, ROWS)) and len(found) == 11
 
 
 def test_a_flow_of_one_of_several_structs_takes_events_and_one_of_named_columns_is_refused() -> None:
