@@ -21,8 +21,8 @@ _FIRST_US, _LAST_US = ((at.replace(tzinfo=UTC) - _EPOCH) // _MICRO for at in (da
 _US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _WORDS: dict[int, tuple[Any, int]] = {32: (np.int32, 1), 64: (np.int64, 1), 128: (np.int64, 2), 256: (np.int64, 4)}
 """By the bits of a decimal: words of which the first has the digits, and how many there are."""
-_MAX_DIGITS = 18
-"""So many fit in 64 bits."""
+_MAX_DIGITS, _MAX_SCALE = 18, 76
+"""So many fit in 64 bits; a power of ten beyond those of the widest decimals is damage, and may be no Decimal."""
 
 
 def lazy_column(array: Any, kind: Kind) -> Column:
@@ -33,7 +33,7 @@ def lazy_column(array: Any, kind: Kind) -> Column:
     of = value_type(array.type)
     if kind == "datetime" and pa.types.is_timestamp(of):
         return _moments(plain(checked(array)))
-    if kind == "decimal" and pa.types.is_decimal(of) and of.precision <= _MAX_DIGITS:
+    if kind == "decimal" and pa.types.is_decimal(of) and of.precision <= _MAX_DIGITS and abs(of.scale) <= _MAX_SCALE:
         return _decimals(plain(checked(array)))
     return _objects(array, datetime if kind == "datetime" else Decimal)
 

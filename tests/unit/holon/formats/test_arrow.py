@@ -238,6 +238,15 @@ def test_a_row_whose_value_does_not_fit_is_dead_alone(case: Any) -> None:
     assert kind is int or [place for _, place, _ in events.bad_events] == [row]
 
 
+@pytest.mark.parametrize("scale", [2_000_000, -2_000_000, 2**31 - 1])
+def test_a_decimal_whose_power_of_ten_python_does_not_have_is_a_dead_row(scale: int) -> None:
+    raw = pa.array([(7).to_bytes(16, "little"), None], pa.binary(16)).view(pa.decimal128(5, scale))
+    for form in (ArrowColumns(struct(Decimal | None)), Arrow(struct(Decimal | None))):
+        found = form.decode([write_atom(pa.record_batch({"x": raw}))])
+        assert [place for _, place, _ in found.bad_events] == [0] and not found.bad
+        assert [*found.columns.get("x", ()), *(event.x for event in found.events)] == [None]
+
+
 def test_seconds_beyond_64_bits_in_ms_are_a_dead_row() -> None:
     record = write_atom(pa.record_batch({"x": pa.array([1, 2**60, -(2**60), None], pa.timestamp("s"))}))
     found = ArrowColumns({"x": datetime}).decode([record])
