@@ -343,6 +343,10 @@ def test_a_map_of_columns_is_columns() -> None:
         delta = state.insert_many((keys, parts))
         assert state.held_as_columns and delta.held_as_columns
         assert state.from_wire(state.to_wire()).held_as_columns
+        other = MapOf(inner)
+        other.insert_many((keys + 3, parts), actor=7)
+        state.combine(other)
+        assert state.held_as_columns
 
 
 def test_bytes_of_a_map_that_did_not_change_are_made_once() -> None:

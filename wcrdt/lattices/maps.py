@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-import numpy as np
-
 from wcrdt.codec import element_from_wire, element_to_wire, require, rows_from_wire
 from wcrdt.elements import Distinct, identity, ordered, precedes
 from wcrdt.lattice import Lattice, type_of_wire
 from wcrdt.lattices.columns import Groups, height, take
 from wcrdt.lattices.folding import Folding, require_combining, require_same
-from wcrdt.lattices.keyed.columns import KeyedColumns, columns_from_wire
+from wcrdt.lattices.keyed.columns import KeyedColumns, columns_from_wire, combined
 from wcrdt.lattices.keyed.elements import grouped_keys, key_of, two_columns
 from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, grouped
 from wcrdt.lattices.keyed.records import leaf_of
@@ -200,8 +198,8 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
         self._entries = {}
         return self._columns
 
-    def _as_columns(self) -> KeyedColumns | None:
-        """All that the map holds, as columns; a small map stays one of objects. None while empty; raises ``Unfit``."""
+    def as_columns(self) -> KeyedColumns | None:
+        """All of it, not to be written; a small map stays one of objects. None while empty; raises ``Unfit``."""
         if self._columns is not None or self._leaf is None or not self._entries:
             return self._settled()
         return KeyedColumns.of_objects(self._entries, self._leaf)
@@ -216,13 +214,14 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
 
     def entries_where(self, chosen: Callable[[K], bool]) -> dict[K, Lattice[IE, IV]]:
         """A lattice for each of the chosen keys; not to be written. Those of other keys are not made."""
-        found: dict[Any, Lattice[IE, IV]] = {}
-        if self._columns is not None:
-            keys = self._columns.keys().tolist()
-            rows = [row for row, key in enumerate(keys) if chosen(key)]
-            lattices = self._columns.leaf.lattices(np.array(rows, np.intp))
-            found = dict(zip((keys[row] for row in rows), lattices, strict=True))
+        found = {} if self._columns is None else self._columns.objects(chosen)
         return found | {key: entry for key, entry in self._entries.items() if chosen(key)}  # type: ignore[arg-type]
+
+    def of_columns(self, columns: KeyedColumns) -> Self:
+        """A map of the same shape that takes over these columns."""
+        fresh = self.bottom()
+        fresh._columns = columns
+        return fresh
 
     def of_entries(self, entries: dict[Any, Lattice[IE, IV]]) -> Self:
         """A map of the same shape that takes over these entries, whose keys are plain."""
@@ -245,7 +244,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
     def _merge(self, other: Self) -> bool:
         if self._columns is not None or other._columns is not None:
             try:
-                theirs = other._as_columns()
+                theirs = other.as_columns()
                 if theirs is None:
                     return False
                 mine = self._settled()
@@ -272,15 +271,22 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
     def combine(self, other: Self) -> None:
         """Key by key; the keys of a counter have one actor then."""
         require_combining(self, other)
+        self._wire = None
+        if self._columns is not None or other._columns is not None:
+            try:
+                self._columns = combined(self._settled(), other.as_columns())
+                return
+            except Unfit:
+                pass
         entries = self._objects()
-        self._entries, self._columns, self._wire = {}, None, None
+        self._entries, self._columns = {}, None
         for key, part in [*entries.items(), *other._objects().items()]:
             self._entry(key).combine(part)
 
     def leq(self, other: Self) -> bool:
         if self._columns is not None or other._columns is not None:
             try:
-                mine, theirs = self._as_columns(), other._as_columns()
+                mine, theirs = self.as_columns(), other.as_columns()
                 return mine is None or (theirs is not None and mine.leq(theirs))
             except Unfit:
                 pass
@@ -337,7 +343,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
             return self._wire
         if self._leaf is not None and (self._columns or len(self._entries) >= LEAST_KEYS_ON_WIRE):
             try:
-                columns = self._as_columns()
+                columns = self.as_columns()
                 if columns is not None and columns.height >= LEAST_KEYS_ON_WIRE:
                     self._wire = columns.to_wire()
                     return self._wire
@@ -385,7 +391,7 @@ class ColumnsOf(KeyedMap[K, IE, IV, KeyedView[K, IV]]):
     def value(self) -> KeyedView[K, IV]:
         """Key -> value, in the order of keys, and both as columns."""
         try:
-            columns = self._as_columns()
+            columns = self.as_columns()
         except Unfit:
             return KeyedView(None, self._read())
         if columns is None:

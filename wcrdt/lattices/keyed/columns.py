@@ -7,7 +7,7 @@ added some to the index goes on with an index of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,13 @@ class KeyedColumns:
             raise Unfit
         return cls(KeyIndex.of(keys), leaf.of_lattices(list(entries.values())), keys.rows)
 
-    def objects(self) -> dict[Any, AnyLattice]:
-        """A lattice for each key, independent of this."""
-        return dict(zip(self.keys().tolist(), self.leaf.lattices(np.arange(self.height)), strict=True))
+    def objects(self, chosen: Callable[[Any], bool] | None = None) -> dict[Any, AnyLattice]:
+        """A lattice for each key, or for each chosen one, independent of this."""
+        keys, rows = self.keys().tolist(), np.arange(self.height)
+        if chosen is not None:
+            rows = np.array([row for row, key in enumerate(keys) if chosen(key)], np.intp)
+            keys = [keys[row] for row in rows.tolist()]
+        return dict(zip(keys, self.leaf.lattices(rows), strict=True))
 
     def keys(self) -> Keys:
         """By row."""
@@ -72,8 +76,13 @@ class KeyedColumns:
         rows = self._rows_of(keys)
         return rows[rows >= 0]
 
+    def rows_of(self, keys: Keys) -> Ints:
+        """The row of each key, -1 where it is not there. Raises ``Unfit`` for keys of another form."""
+        if keys.form != self.index.form:
+            raise Unfit
+        return self._rows_of(keys)
+
     def _rows_of(self, keys: Keys) -> Ints:
-        """The row of each key, -1 where it is not there."""
         found, _ = self.index.find(keys)
         if self.places is None:
             return np.where(found < self.height, found, -1)
@@ -112,6 +121,25 @@ class KeyedColumns:
         self._grow(keys, new, numbers)
         self.leaf.commit(prepared)
         return changed or len(new) > 0
+
+    def of_one_actor(self) -> KeyedColumns:
+        """The same elements as of actor 0. Unchanged parts are shared: not to be written. Raises ``Unfit``."""
+        return KeyedColumns(self.index, self.leaf.of_one_actor(self.height), self.height, self.places)
+
+    def combine(self, other: KeyedColumns | None) -> None:
+        """Go on with the elements of both, as those of actor 0. Raises ``Unfit``, with nothing changed."""
+        leaf = self.leaf.of_one_actor(self.height)
+        if other is not None and other.height:
+            keys = other.keys()
+            rows, new, numbers = self._rows_for(keys)
+            prepared = leaf.prepare_combine(rows, other.leaf, self.height + len(new))
+            self._grow(keys, new, numbers)
+            leaf.commit(prepared)
+        self.leaf = leaf
+
+    def taken(self, rows: Indices) -> KeyedColumns:
+        """Independent columns of some rows, at least one, of what one actor has added."""
+        return KeyedColumns(KeyIndex.of(self.keys().take(rows)), self.leaf.taken(rows), len(rows))
 
     def _merge_places(self, mine: Ints, theirs: Ints, leaf: Leaf) -> bool:
         together, rows, rows_there = _union(mine, theirs)
@@ -164,6 +192,15 @@ class KeyedColumns:
         """``[format, form of keys, columns of keys ..., the leaf's columns]``, in the order of keys."""
         keys, rows = self.ordered()
         return [FORMAT, *keys.to_wire(), self.leaf.to_wire(rows)]
+
+
+def combined(mine: KeyedColumns | None, theirs: KeyedColumns | None) -> KeyedColumns | None:
+    """The first one, or a new one, that took in the other; None: no keys. Raises ``Unfit``, with nothing changed."""
+    if mine is None and theirs is not None:
+        mine = KeyedColumns(KeyIndex(theirs.index.form), theirs.leaf.empty(), 0)
+    if mine is not None:
+        mine.combine(theirs)
+    return mine
 
 
 def _union(mine: Ints, theirs: Ints) -> tuple[Ints, Ints, Ints]:

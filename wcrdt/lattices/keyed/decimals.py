@@ -119,6 +119,9 @@ class DecimalLeaf(TallyLeaf):
             self._tables, self._digits = mine._tables, mine._digits
         return super().prepare_join(rows, theirs, height)
 
+    def _together(self, height: int) -> Any:
+        return self._digits, super()._together(height)
+
     def leq(self, rows: Indices, other: Any) -> bool:
         mine, theirs = self._common(other)
         return TallyLeaf.leq(mine, rows, theirs)

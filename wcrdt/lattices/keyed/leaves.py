@@ -50,6 +50,20 @@ class Leaf(ABC):
     def prepare_join(self, rows: Indices, other: Any, height: int) -> tuple[Any, bool]:
         """The same for a join with the other's rows, the first of which belongs to ``rows[0]``; and if some changes."""
 
+    def of_one_actor(self, height: int) -> Self:
+        """The same elements in these first rows as of actor 0; itself where there are no others. Raises ``Unfit``.
+
+        Kinds without actors are themselves.
+        """
+        return self
+
+    def prepare_combine(self, rows: Indices, other: Any, height: int) -> Any:
+        """As ``prepare_join``, for states of other elements and of a leaf of one actor; raises ``Unfit``.
+
+        Of kinds without actors, that is a join.
+        """
+        return self.prepare_join(rows, other, height)[0]
+
     @abstractmethod
     def commit(self, prepared: Any) -> None:
         """Write what was prepared last."""
@@ -61,6 +75,10 @@ class Leaf(ABC):
     @abstractmethod
     def own(self, rows: Indices, actor: int) -> Self:
         """An independent leaf of the actor's contribution to these rows."""
+
+    def taken(self, rows: Indices) -> Self:
+        """An independent leaf of what actor 0 has added to these rows; what only other rows need is let go."""
+        return self.own(rows, 0)
 
     def brought(self, prepared: Any, rows: Indices, actor: int) -> Self:
         """An independent leaf of what was committed last, for the delta: at least what is new, at most all of ``own``.

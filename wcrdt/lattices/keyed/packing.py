@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wcrdt.codec import require
+from wcrdt.lattice import type_of_wire
 
 Ints = NDArray[np.int64]
 
@@ -62,3 +66,22 @@ def widened(wire: Any) -> Ints:
     if narrow(column) != [first, least, width, data]:
         raise ValueError("the same column has other bytes")
     return column
+
+
+def all_written(columns: Mapping[int, Ints], height: int) -> bool:
+    """Whether each row has a number other than 0."""
+    written = np.zeros(height, np.bool_)
+    for column in columns.values():
+        written |= column != 0
+    return bool(written.all())
+
+
+def rows_from_bits(bits: type_of_wire, height: int) -> Ints:
+    """The rows whose bit is set, of these many; None: all of them."""
+    if bits is None:
+        return np.arange(height)
+    require(type(bits) is bytes and len(bits) == (height + 7) // 8, "a bit for each key was expected")
+    there = np.unpackbits(np.frombuffer(bits, np.uint8))
+    rows = np.flatnonzero(there)
+    require(0 < len(rows) < height and int(rows[-1]) < height, "bits of no key, or of all of them")
+    return rows

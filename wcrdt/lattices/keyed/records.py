@@ -98,6 +98,13 @@ class RecordLeaf(Leaf):
         ]
         return [prepared for prepared, _ in found], any(changed for _, changed in found)
 
+    def of_one_actor(self, height: int) -> Self:
+        return self._with([part.of_one_actor(height) for part in self._parts])
+
+    def prepare_combine(self, rows: Indices, other: Self, height: int) -> list[Any]:
+        pairs = zip(self._parts, other._parts, strict=True)
+        return [mine.prepare_combine(rows, theirs, height) for mine, theirs in pairs]
+
     def commit(self, prepared: list[Any]) -> None:
         for part, each in zip(self._parts, prepared, strict=True):
             part.commit(each)
@@ -108,6 +115,9 @@ class RecordLeaf(Leaf):
     def own(self, rows: Indices, actor: int) -> Self:
         return self._with([part.own(rows, actor) for part in self._parts])
 
+    def taken(self, rows: Indices) -> Self:
+        return self._with([part.taken(rows) for part in self._parts])
+
     def brought(self, prepared: list[Any], rows: Indices, actor: int) -> Self:
         return self._with([part.brought(each, rows, actor) for part, each in zip(self._parts, prepared, strict=True)])
 
@@ -116,6 +126,11 @@ class RecordLeaf(Leaf):
 
     def spread(self, rows: Indices, height: int) -> Self:
         return self._with([part.spread(rows, height) for part in self._parts])
+
+    def part(self, name: str) -> Leaf:
+        """That of a part of a ``RecordOf``."""
+        assert isinstance(self.inner, RecordOf), "pairs have no names"
+        return self._parts[self.inner._names.index(name)]
 
     def values(self, rows: Indices) -> list[Any]:
         columns = [part.values(rows) for part in self._parts]

@@ -20,7 +20,7 @@ from wcrdt.lattices.exact_sums.sums import Average, Sum
 from wcrdt.lattices.keyed.int_index import IntIndex, with_room
 from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, numbers_of_column
-from wcrdt.lattices.keyed.packing import narrow, widened
+from wcrdt.lattices.keyed.packing import all_written, narrow, rows_from_bits, widened
 from wcrdt.lattices.tallies import Tallies
 
 Amounts = dict[int, Ints]
@@ -187,6 +187,23 @@ class TallyLeaf(Leaf):
     def _all_below(self, numbers: Amounts, theirs: Table, rows: Indices) -> bool:
         return all(bool((column <= theirs.at(place, rows)).all()) for place, column in numbers.items())
 
+    def of_one_actor(self, height: int) -> Self:
+        if self._tables.keys() <= {0}:
+            return self
+        fresh = self.empty()
+        fresh.commit(fresh.prepare_combine(np.arange(height), self, height))
+        return fresh
+
+    def prepare_combine(self, rows: Indices, other: Self, height: int) -> Any:
+        return self.prepare(rows, other._together(len(rows)), 0, height)[0]
+
+    def _together(self, height: int) -> Any:
+        """The sums over all actors in the first rows, as ``fold`` gives those of groups."""
+        totals = self._totals(np.arange(height)) if height else {}
+        if any(column.dtype != np.int64 for column in totals.values()):
+            raise Unfit
+        return totals
+
     # --- parts and copies -----------------------------------------------------------------------------------------
 
     def own(self, rows: Indices, actor: int) -> Self:
@@ -278,7 +295,7 @@ class TallyLeaf(Leaf):
             columns: Any = entry[2]
             actor = index_from_wire(entry[0])
             require(actor > max(fresh._tables, default=actor - 1), "actors must ascend")
-            rows = _rows_from_wire(bits, height)
+            rows = rows_from_bits(bits, height)
             table = fresh._table(actor, len(rows), height)
             positions = table.positions(rows)
             given: Amounts = {}
@@ -288,7 +305,7 @@ class TallyLeaf(Leaf):
                 require(len(column) == len(rows) and int(column.min()) >= 0, "a tally is negative, or missing")
                 require(place > max(given, default=place - 1) and bool(column.any()), "places must ascend, none empty")
                 given[place] = column
-            require(bool(given) and _all_written(given, len(rows)), "a row is empty")
+            require(bool(given) and all_written(given, len(rows)), "a row is empty")
             require(self._possible(given, len(rows)), "no elements give these tallies")
             for place, column in given.items():
                 table.write(place, positions, column, height)
@@ -381,20 +398,3 @@ class HistogramLeaf(TallyLeaf):
         members = np.repeat(np.arange(len(groups.starts)), groups.sizes())
         counts = np.bincount(members * self._width + buckets, minlength=len(groups.starts) * self._width)
         return dict(enumerate(counts.astype(np.int64, copy=False).reshape(-1, self._width).T))
-
-
-def _all_written(columns: Amounts, height: int) -> bool:
-    written = np.zeros(height, np.bool_)
-    for column in columns.values():
-        written |= column != 0
-    return bool(written.all())
-
-
-def _rows_from_wire(bits: type_of_wire, height: int) -> Ints:
-    if bits is None:
-        return np.arange(height)
-    require(type(bits) is bytes and len(bits) == (height + 7) // 8, "a bit for each key was expected")
-    there = np.unpackbits(np.frombuffer(bits, np.uint8))
-    rows = np.flatnonzero(there)
-    require(0 < len(rows) < height and int(rows[-1]) < height, "bits of no key, or of all of them")
-    return rows

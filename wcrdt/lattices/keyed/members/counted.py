@@ -77,6 +77,16 @@ class CountedLeaf(PairsLeaf):
         counts, changed = self._counts.prepare_join(positions, other._counts, self._pairs.count + len(new))
         return Prepared(known, pairs, positions, pairs[new], counts), changed or len(new) > 0
 
+    def of_one_actor(self, height: int) -> Self:
+        counts = self._counts.of_one_actor(self._pairs.count)
+        return self if counts is self._counts else self._with(self._index, self._pairs.copy(), counts)
+
+    def prepare_combine(self, rows: Indices, other: Self, height: int) -> Prepared:
+        pairs, known = self._pairs_of_other(rows, other)
+        positions, new = self._positions(pairs)
+        counts = self._counts.prepare_combine(positions, other._counts, self._pairs.count + len(new))
+        return Prepared(known, pairs, positions, pairs[new], counts)
+
     def _positions(self, pairs: Ints) -> tuple[Ints, Indices]:
         """Where the pairs are, each of which comes once, or will be; and which of them are new."""
         if not self._pairs.count:

@@ -23,6 +23,8 @@ from wcrdt.lattices.keyed.packing import narrow, widened
 PLACE_BITS = 32
 PLACES = (1 << PLACE_BITS) - 1
 NOTHING = np.empty(0, np.int64)
+_MOST_UNUSED = 2
+"""An index of more than so many members a pair has many that no pair needs."""
 
 
 class Itself:
@@ -192,6 +194,23 @@ class PairsLeaf(Leaf):
             places = found[at]
         positions = other._pairs.find(rows[mine >> PLACE_BITS] << PLACE_BITS | places)
         return None if (positions < 0).any() else positions
+
+    # --- parts ----------------------------------------------------------------------------------------------------
+
+    def taken(self, rows: Indices) -> Self:
+        """With an index of its own where that of all members is large: parts of parts would never forget one."""
+        fresh = self.own(rows, 0)
+        if isinstance(self._index, KeyIndex) and self._index.count > _MOST_UNUSED * fresh._pairs.count:
+            fresh._forget_unused(self._index)
+        return fresh
+
+    def _forget_unused(self, index: KeyIndex) -> None:
+        pairs = self._pairs.keys
+        self._index = None
+        if len(pairs):
+            used, at = _used(pairs & PLACES, index)
+            self._index = KeyIndex.of(index.take(used))
+            self._pairs = IntIndex(pairs >> PLACE_BITS << PLACE_BITS | at)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
