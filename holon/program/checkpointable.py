@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from holon.errors import UnserializableState, described
+from wcrdt.codec import DecodeError
 
 if TYPE_CHECKING:
     from holon.program.states import Local
@@ -23,16 +24,39 @@ _DEPTH = 16
 _INT_64 = range(-(2**63), 2**63)
 
 
+class OwnBytes(msgspec.Struct):
+    """The value of a Local that a checkpoint holds as other bytes than those of its fields.
+
+    The fields are the type that a job's version records. So bytes may change without one that refuses running jobs.
+    """
+
+    def to_bytes(self) -> bytes:
+        """As a checkpoint holds it; changes nothing that others see."""
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Inverse of ``to_bytes``; takes the bytes of the fields, too. Raises as msgspec does."""
+        return msgspec.msgpack.decode(data, type=cls)
+
+
 def encoded(name: str, value: Any) -> bytes:
     """The value of a Local as a checkpoint holds it. Raises ``UnserializableState`` with the part that does not fit."""
     try:
-        return msgspec.msgpack.encode(value)
+        return value.to_bytes() if isinstance(value, OwnBytes) else msgspec.msgpack.encode(value)
     except _FAILS as error:
         place, part = _unfit(value, "value", _DEPTH)
         raise UnserializableState(
             f"Local {name!r} cannot be checkpointed: {place} is a {type(part).__name__} ({described(error)}); keep "
             f"plain values, Structs or dataclasses in it, and what cannot be stored in a module-level name"
         ) from error
+
+
+def decoded(data: bytes, type_: Any) -> Any:
+    """Inverse of ``encoded``. Raises as msgspec does."""
+    if isinstance(type_, type) and issubclass(type_, OwnBytes):
+        return type_.from_bytes(data)
+    return msgspec.msgpack.decode(data, type=type_)
 
 
 class CheckpointableLocals:
@@ -69,8 +93,14 @@ class CheckpointableLocals:
         return {name: encoded(name, values[name]) for name in chosen}
 
     def decode(self, encoded: Mapping[str, bytes]) -> dict[str, Any]:
-        """Values of encoded ones; a name that is not declared is an error of the caller."""
-        return {name: msgspec.msgpack.decode(value, type=self._types[name]) for name, value in encoded.items()}
+        """Values of encoded ones; a name that is not declared is an error of the caller. Raises ``DecodeError``."""
+        found: dict[str, Any] = {}
+        for name, value in encoded.items():
+            try:
+                found[name] = decoded(value, self._types[name])
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise DecodeError(f"Local {name!r}: {error}") from error
+        return found
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Of what was used, check what is due. Raises ``UnserializableState``."""
@@ -92,7 +122,7 @@ class CheckpointableLocals:
             return len(data)
         self._restored[name] = len(data)
         try:
-            msgspec.msgpack.decode(data, type=type_)
+            decoded(data, type_)
         except _FAILS as error:
             raise UnserializableState(
                 f"Local {name!r} cannot be restored as {type_!r:.200}: it holds a {type(value).__name__} "

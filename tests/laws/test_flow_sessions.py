@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holon import Json, Session, Tumbling
 from holon.dataflow import Flow
+from holon.dataflow.sessions import open_sessions, shards
 from holon.job import DEAD, LATE
 from nodes.sim.drawing import draw
 from nodes.sim.flows import expected
@@ -24,6 +27,17 @@ from tests.laws.recut_runs import Outcome, Run, record_by_record
 WINDOW_MS = 48
 OPTIONS = replace(draw(0, case="flow-sessions"), window_ms=WINDOW_MS, delay_ms=5)
 FLOW = by_sessions(OPTIONS, Given(Event, "events", "results"))
+
+
+@pytest.fixture(autouse=True, scope="module", params=["few keys are objects", "few keys are columns"])
+def form(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Slices and open sessions in the form that they have, or in that of many keys."""
+    patch = pytest.MonkeyPatch()
+    if request.param == "few keys are columns":
+        patch.setattr(shards, "LEAST_KEYS", 1)
+        patch.setattr(open_sessions, "LEAST_KEYS", 1)
+    yield
+    patch.undo()
 
 
 @given(partitions=partitions_of_events(300), seed=st.integers(0, 2**32))

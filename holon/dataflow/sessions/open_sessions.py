@@ -1,88 +1,153 @@
 """The sessions of one shard that are open: they take in a slice after the other, and close.
 
-Two rules for this file: what closes is a function of the slices so far, and what is decoded follows from ``states``.
+Two rules for this file: what closes is a function of the slices so far, and the form changes neither that nor bytes.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, cast
 
 import msgspec
 
-from holon.time.units import MAX_TS_MS
-from wcrdt import RecordOf, Session
-from wcrdt.codec import decode_element, encode_element
-from wcrdt.elements import ordered
+from holon.dataflow.sessions.columns import Closed, closed_columns, closed_objects, fold
+from holon.dataflow.sessions.objects import OpenObjects
+from holon.dataflow.sessions.shards import Arrived
+from holon.program.checkpointable import OwnBytes
+from wcrdt import ColumnsOf, RecordOf, Session, decode, encode
+from wcrdt.codec import decode_element
+from wcrdt.lattices.keyed.columns import KeyedColumns
+from wcrdt.lattices.keyed.keys import Unfit
 
-FIRST, LAST = "first", "last"
-"""Parts of a session's record: the times of its first and last row."""
-_encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder()
+Sessions = ColumnsOf[Any, Any, Any]
 
-
-class Decoded:
-    """Sessions by key, and by end of slice the keys that are due in it, but for rows that have come since."""
-
-    def __init__(self, states: Mapping[bytes, bytes], windows: Session, bottom: RecordOf) -> None:
-        self.sessions: dict[Any, RecordOf] = {}
-        self.due: defaultdict[int, list[Any]] = defaultdict(list)
-        for key, state in states.items():
-            session = self.sessions[decode_element(key)] = bottom.from_wire(_decoder.decode(state))
-            self.note(decode_element(key), session, windows)
-
-    def note(self, key: Any, session: RecordOf, windows: Session) -> None:
-        """The session is due in a slice, as far as is known."""
-        (window,) = windows.slices.windows_for(due_ms(session, windows))
-        self.due[window.end_ms].append(key)
+_ALL = b""
+"""No key has these canonical bytes."""
+LEAST_KEYS = 32
+"""Columns take in so many keys as quickly as objects do, and more of them more quickly."""
+_LONGEST_PAUSE = 64
+_MOST_OPEN = 256
+"""Columns go over all open sessions for each slice: with more of them for each key that comes, objects are quicker."""
+_LONGEST_LACK = 256
+"""Slices of too few keys until columns become objects, which costs as much as so many do."""
 
 
-class OpenSessions(msgspec.Struct, dict=True):
-    """``states``: canonical bytes of a key -> those of its session. A checkpoint holds that alone."""
+class Stored(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """As a checkpoint holds open sessions: the bytes of a map of them by key.
+
+    ``states`` are those of the first release with sessions: canonical bytes of a key -> those of its session. A node of
+    that release requires them, so it leaves by name where it is to go on with a map.
+    """
+
+    sessions: bytes = b""
+    states: dict[bytes, bytes] = {}
+
+
+class OpenSessions(OwnBytes, dict=True):
+    """``states``: what was restored, or was made last for a checkpoint; under ``_ALL`` a map of them all.
+
+    They are made of what is held when a checkpoint asks, and what is held is made of them after a restart.
+    """
 
     states: dict[bytes, bytes]
 
-    def take(
-        self, arrived: Mapping[Any, RecordOf], end_ms: int, windows: Session, bottom: RecordOf
-    ) -> list[tuple[Any, RecordOf]]:
-        """Take in the slice that ends at ``end_ms``, complete, by key; gives the sessions that close, with their keys.
+    def to_bytes(self) -> bytes:
+        held = vars(self).get("held")
+        if held is not None and not self.states and (sessions := held.sessions()):
+            self.states = {_ALL: encode(sessions)}
+        return msgspec.msgpack.encode(Stored(self.states[_ALL]) if _ALL in self.states else self)
 
-        ``bottom`` is the record of no rows. It is called for each slice with rows, and for each in which one is due.
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        stored = msgspec.msgpack.decode(data, type=Stored)
+        return cls({_ALL: stored.sessions} if stored.sessions else stored.states)
+
+    def take(self, arrived: Arrived, end_ms: int, windows: Session, bottom: Sessions, names: Sequence[str]) -> Closed:
+        """Take in the slice that ends at ``end_ms``, complete, by key; gives the sessions that close.
+
+        ``bottom`` is the map of no sessions, ``names`` are the parts of which values are wanted. It is called for each
+        slice with rows, and for each in which one is due.
         """
-        decoded = self._decoded(windows, bottom)
-        sessions, closed = decoded.sessions, []
-        changed = dict.fromkeys(ordered(arrived))  # not as they came: equal slices give equal states
-        for key in list(changed):
-            part, session = arrived[key], sessions.get(key)
-            if session is not None and part[FIRST].value - session[LAST].value > windows.gap_ms:
-                closed.append((key, session))
-                session = None
-            if session is None:
-                session = sessions[key] = bottom.bottom()
-            session.combine(part)
-            decoded.note(key, session, windows)
-        for key in decoded.due.pop(end_ms, ()):
-            if key in sessions and due_ms(sessions[key], windows) < end_ms:
-                closed.append((key, sessions.pop(key)))
-                changed[key] = None
-        for key in changed:
-            self._write(key, sessions.get(key))
-        return closed
-
-    def _write(self, key: Any, session: RecordOf | None) -> None:
-        if session is None:
-            self.states.pop(encode_element(key), None)
-        else:
-            self.states[encode_element(key)] = _encoder.encode(session.to_wire())
-
-    def _decoded(self, windows: Session, bottom: RecordOf) -> Decoded:
-        """Made once, and kept beside ``states`` then; a value that was restored makes its own."""
-        kept = vars(self).get("decoded")
-        if kept is None:
-            kept = vars(self)["decoded"] = Decoded(self.states, windows, bottom)
-        return kept
+        held = vars(self).get("held")
+        if held is None:
+            held = vars(self)["held"] = Held(bottom, windows, self.states)
+        self.states = {}
+        return held.take(arrived, end_ms, names)
 
 
-def due_ms(session: RecordOf, windows: Session) -> int:
-    """The last time at which a row still belongs to the session; an event can have it."""
-    return min(session[LAST].value + windows.gap_ms, MAX_TS_MS - 1)
+class Held:
+    """Sessions as columns where slices come as such and these can hold them, else as objects."""
+
+    def __init__(self, bottom: Sessions, windows: Session, states: Mapping[bytes, bytes]) -> None:
+        self._bottom, self._windows = bottom, windows
+        found = _restored(states, bottom)
+        self._columns = found.as_columns() if found.held_as_columns else None
+        self._objects = OpenObjects({} if self._columns is not None else _records(found.entries()), windows)
+        self._pause = 0  # slices of many keys that are objects still
+        self._next_pause = 1
+        self._lack = 0  # slices of too few keys for columns, one after the other
+
+    def sessions(self) -> Sessions:
+        """All of them; not to be written."""
+        if self._columns is not None:
+            return self._bottom.of_columns(self._columns)
+        return self._bottom.of_entries(self._objects.sessions)  # type: ignore[arg-type]
+
+    def take(self, arrived: Arrived, end_ms: int, names: Sequence[str]) -> Closed:
+        """As ``OpenSessions.take``."""
+        self._leave_if_few_come(arrived)
+        if self._columns is not None or self._turns(arrived):
+            try:
+                held = (
+                    columns_of_objects(self._objects.sessions, self._bottom) if self._columns is None else self._columns
+                )
+                come = arrived if isinstance(arrived, KeyedColumns) else columns_of_objects(arrived, self._bottom)
+                self._columns, closed = fold(held, come, end_ms, self._windows)
+            except Unfit:
+                self._pause, self._next_pause = self._next_pause, min(2 * self._next_pause, _LONGEST_PAUSE)
+                self._to_objects()
+            else:
+                self._objects, self._next_pause = OpenObjects({}, self._windows), 1
+                return closed_columns(closed, names)
+        parts = arrived.objects() if isinstance(arrived, KeyedColumns) else arrived
+        record = cast(RecordOf, self._bottom.inner)
+        return closed_objects(self._objects.fold(_records(parts), end_ms, self._windows, record), names)
+
+    def _leave_if_few_come(self, arrived: Arrived) -> None:
+        lacks = self._columns is not None and _count(arrived) * _MOST_OPEN < self._columns.height
+        self._lack = self._lack + 1 if lacks else 0
+        if self._lack > _LONGEST_LACK:
+            self._to_objects()
+
+    def _turns(self, arrived: Arrived) -> bool:
+        """Whether objects are to become columns: many keys come, and columns have not just been found unfit."""
+        least = max(LEAST_KEYS, len(self._objects.sessions) // _MOST_OPEN)
+        if not isinstance(arrived, KeyedColumns) or arrived.height < least:
+            return False
+        self._pause -= 1
+        return self._pause < 0
+
+    def _to_objects(self) -> None:
+        if self._columns is not None:
+            self._objects, self._columns = OpenObjects(_records(self._columns.objects()), self._windows), None
+
+
+def columns_of_objects(entries: Mapping[Any, Any], bottom: Sessions) -> KeyedColumns | None:
+    """None where there are none; raises ``Unfit``."""
+    return bottom.of_entries(dict(entries)).as_columns()
+
+
+def _count(arrived: Arrived) -> int:
+    return arrived.height if isinstance(arrived, KeyedColumns) else len(arrived)
+
+
+def _restored(states: Mapping[bytes, bytes], bottom: Sessions) -> Sessions:
+    if _ALL in states:
+        return decode(states[_ALL], bottom)
+    return bottom.of_entries(
+        {decode_element(key): bottom.inner.from_wire(msgspec.msgpack.decode(state)) for key, state in states.items()}
+    )
+
+
+def _records(entries: Mapping[Any, Any]) -> dict[Any, RecordOf]:
+    return cast(dict[Any, RecordOf], entries)

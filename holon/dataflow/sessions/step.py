@@ -15,21 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.dataflow.aggregations import Aggregation
-from holon.dataflow.groups import plain_value
-from holon.dataflow.rows import Rows, as_array
-from holon.dataflow.sessions.open_sessions import FIRST, LAST, OpenSessions
-from holon.dataflow.sessions.shards import shard_of
-from holon.formats.batch import Column
+from holon.dataflow.rows import Rows
+from holon.dataflow.sessions.objects import FIRST, LAST
+from holon.dataflow.sessions.open_sessions import OpenSessions
+from holon.dataflow.sessions.shards import Slices, whole
 from holon.program.context import Context
 from holon.program.function import HandlerScope
 from holon.program.states import Local, StateDeclaration, Windowed
 from holon.time.units import MAX_TS_MS
 from wcrdt import BoolOr, ColumnsOf, Lattice, Max, Min, RecordOf, Session
-from wcrdt.elements import order_key
 from wcrdt.windows.assigners import Window
 
 _ANY = Session(1)
-_DTYPES: dict[Any, Any] = {int: np.int64, float: np.float64}
 
 
 @dataclass(eq=False)
@@ -48,8 +45,16 @@ class SessionAggregation(Aggregation):
         """The state of one key in a slice, and of its session."""
         return RecordOf({FIRST: Min(), LAST: Max(), **self._lattices})
 
-    def bottom(self) -> Lattice[Any, Any]:
+    @cached_property
+    def _sessions(self) -> ColumnsOf[Any, Any, Any]:
         return ColumnsOf(self._record)
+
+    @cached_property
+    def _slices(self) -> Slices:
+        return Slices()
+
+    def bottom(self) -> Lattice[Any, Any]:
+        return self._sessions.bottom()
 
     def how(self) -> str:
         gap_ms, slice_ms = self.session.gap_ms, self.session.slice_ms
@@ -106,23 +111,13 @@ class SessionAggregation(Aggregation):
     async def read(self, ctx: Context, state: Windowed[Any, Any], window: Window) -> Rows:
         """The sessions of this shard that a complete slice closes, in the order of key and start."""
         found: Any = ctx[state].window_state(window)
-        if self.alone:
-            arrived = found.entries()
-        else:
-            arrived = found.entries_where(lambda key: shard_of(key, ctx.partitions) == ctx.partition)
-        closed = ctx[self._open].value.take(arrived, window.end_ms, self.session, self._record)
-        closed.sort(key=lambda session: (order_key(session[0]), session[1][FIRST].value))
-        return self._rows(closed, ctx.timestamp_ms)
-
-    def _rows(self, closed: list[tuple[Any, RecordOf]], ts_ms: int) -> Rows:
-        values = [record.value for _, record in closed]
-        names = self.names.values()
-        columns = {name: _column([plain_value(value[name]) for value in values]) for name in names}
-        return Rows(np.full(len(closed), ts_ms), np.arange(len(closed)), columns={
-            "key": _column([None if self.key is None else key for key, _ in closed]),
-            "window.start_ms": _column([value[FIRST] for value in values]),
-            "window.end_ms": _column([value[LAST] + self.session.gap_ms for value in values]),
-            **columns,
+        arrived = whole(found) if self.alone else self._slices.shard(found, ctx.partition, ctx.partitions)
+        names = list(self.names.values())
+        closed = ctx[self._open].value.take(arrived, window.end_ms, self.session, self._sessions, names)
+        count = len(closed.first)
+        return Rows(np.full(count, ctx.timestamp_ms), np.arange(count), columns={
+            "key": [None] * count if self.key is None else closed.keys,
+            "window.start_ms": closed.first, "window.end_ms": closed.last + self.session.gap_ms, **closed.values,
         })  # fmt: skip
 
 
@@ -131,9 +126,3 @@ def _first_of_slices(numbers: NDArray[np.int64]) -> NDArray[np.intp]:
     changes = np.concatenate([[0], np.flatnonzero(np.diff(numbers)) + 1])
     _, first = np.unique(numbers[changes], return_index=True)
     return changes[first]
-
-
-def _column(values: list[Any]) -> Column:
-    """Numbers of 64 bits as an array."""
-    kind = type(values[0]) if values and all(type(each) is type(values[0]) for each in values) else None
-    return as_array(values, _DTYPES.get(kind))

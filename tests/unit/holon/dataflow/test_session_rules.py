@@ -13,8 +13,11 @@ from holon.dataflow import Flow, FlowError, Session, Stream, Tumbling
 from holon.dataflow.sessions.open_sessions import OpenSessions
 from holon.dataflow.sessions.shards import shard_of
 from holon.errors import TrackError
+from holon.fingerprint.schema import shape_of
+from holon.program.checkpointable import CheckpointableLocals, decoded, encoded
 from holon.testing import JobTestDriver
-from wcrdt import GCounter, Max, Min, ORSet, RecordOf, YText
+from wcrdt import ColumnsOf, GCounter, Max, Min, ORSet, RecordOf, YText
+from wcrdt.codec import DecodeError
 
 GAP = 20
 
@@ -120,6 +123,26 @@ def test_explain_names_the_session() -> None:
     assert (step.verb, step.how) == ("agg", "columns; sessions with gaps of 1800000 ms, in slices of 450000 ms")
 
 
+class Former(msgspec.Struct):
+    """As the first release with sessions declared them."""
+
+    states: dict[bytes, bytes]
+
+
+def test_open_sessions_have_the_type_of_the_first_release_with_sessions() -> None:
+    """It is part of a job's version: with another one, jobs that began before would be refused."""
+    version = counted(Session(GAP)).job.program.version
+    assert version.states["agg2open"].fields == shape_of(Former).fields
+    assert version.initial == {"agg2open": {"states": {}}}
+
+
+@pytest.mark.parametrize("stored", [[1], {"states": {"key": b""}}, {"sessions": b"", "more": 1}])
+def test_a_checkpoint_of_something_else_is_refused_when_it_is_read(stored: Any) -> None:
+    locals_ = CheckpointableLocals(counted(Session(GAP)).job.program.locals())
+    with pytest.raises(DecodeError, match="Local 'agg2open'"):
+        locals_.decode({"agg2open": msgspec.msgpack.encode(stored)})
+
+
 def test_open_sessions_are_equal_to_the_byte_in_whatever_order_a_replica_got_their_keys() -> None:
     bottom, session = RecordOf(first=Min(), last=Max(), count=GCounter()), Session(GAP, 5)
 
@@ -130,8 +153,8 @@ def test_open_sessions_are_equal_to_the_byte_in_whatever_order_a_replica_got_the
             for key in order:
                 arrived[key] = bottom.bottom()
                 arrived[key].insert((at, at, 1), actor=len(arrived))
-            assert found.take(arrived, at + 5, session, bottom) == []
-            found = msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=OpenSessions)  # as a restart does
-        return msgspec.msgpack.encode(found)
+            assert not len(found.take(arrived, at + 5, session, ColumnsOf(bottom), ["count"]).first)
+            found = decoded(encoded("open", found), OpenSessions)  # as a restart does
+        return encoded("open", found)
 
     assert state_of([3, "a", (1, 2)]) == state_of(["a", (1, 2), 3])
