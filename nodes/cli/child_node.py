@@ -17,6 +17,11 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     (argument,) = sys.argv[1:] if argv is None else argv
     stops = StopSignals()
     stops.listen()
+    run_child(argument, stops)
+
+
+def run_child(argument: str, stops: StopSignals) -> NoReturn:
+    """Be the node of this argument until it ends, and the process with it."""
     from nodes.cli.errors import reported
 
     sys.exit(reported(lambda: _run(argument, stops)))

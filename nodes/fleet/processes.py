@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import IO
 
 from nodes.errors import RunFailed
+from nodes.fleet.prepared_child import PREPARED
 from nodes.metrics.process_memory import private_bytes
 from nodes.python_process import child_environment, deferred_interrupts
 from nodes.runtime.child_node import JobNode, child_command
@@ -99,9 +100,11 @@ class Fleet:
         if number in self.crashpoints:
             environment["CRASHPOINT"] = self.crashpoints.pop(number)
         captured = self.lines is not None
+        command = child_command(child)
         with deferred_interrupts():
-            process = subprocess.Popen(
-                child_command(child),
+            prepared = PREPARED.begin(command[-1], environment) if captured else None
+            process = prepared or subprocess.Popen(
+                command,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if captured else sys.stderr.fileno(),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from types import FrameType
 from typing import Protocol
 
@@ -78,12 +79,22 @@ class StopSignals:
             os._exit(INTERRUPTED_EXIT)
 
 
-def starts_node(arguments: list[str]) -> bool:
+def starts_node(arguments: Sequence[str]) -> bool:
     """Whether a command line is that of a node: ``holon node`` or ``holon txn node``, options before it or not."""
+    words = _words(arguments)
+    return words[:1] == ["node"] or words[:2] == ["txn", "node"]
+
+
+def starts_fleet(arguments: Sequence[str]) -> bool:
+    """Whether a command line starts nodes as soon as it can: ``holon run``, options before it or not."""
+    return _words(arguments)[:1] == ["run"] and not {"-h", "--help"} & set(arguments)
+
+
+def _words(arguments: Sequence[str]) -> list[str]:
     words, rest = [], iter(arguments)
     for argument in rest:
         if argument in ("-D", "--config", "--log-level"):
             next(rest, None)
         elif not argument.startswith("-"):
             words.append(argument)
-    return words[:1] == ["node"] or words[:2] == ["txn", "node"]
+    return words

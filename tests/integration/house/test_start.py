@@ -24,6 +24,8 @@ MODULES = (
     "nodes.cli.commands.node",
     "nodes.cli.txn.run_and_node",
     "nodes.cli.child_node",
+    "nodes.cli.node_runs",
+    "nodes.cli.prepared_child",
 )
 
 

@@ -12,7 +12,7 @@ import pytest
 from nodes.log import Log, LogError, LogInterrupted, LogTruncated, LogUnavailable, MemoryLog
 from nodes.log.memory import MemoryLog as Opened
 from nodes.runtime.in_process_restarts import RESTARTS_A_MINUTE, live
-from nodes.runtime.stop_signals import StoppedEarly, StopSignals, starts_node
+from nodes.runtime.stop_signals import StoppedEarly, StopSignals, starts_fleet, starts_node
 
 
 class Runs:
@@ -134,3 +134,20 @@ def test_a_process_that_is_asked_to_leave_before_it_is_a_node_opens_no_log() -> 
 )
 def test_only_the_commands_of_nodes_listen_to_signals_from_their_first_line(words: str, is_node: bool) -> None:
     assert starts_node(words.split()) is is_node
+
+
+@pytest.mark.parametrize(
+    ("words", "is_run"),
+    [
+        ("run m:j", True),
+        ("-D a=run --log-level debug run m:j --nodes 3", True),
+        ("run m:j --help", False),
+        ("run -h", False),
+        ("txn run m:p", False),
+        ("-D run m:j", False),
+        ("node run:job", False),
+        ("", False),
+    ],
+)
+def test_only_runs_of_jobs_have_a_node_prepared(words: str, is_run: bool) -> None:
+    assert starts_fleet(words.split()) is is_run
