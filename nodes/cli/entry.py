@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NoReturn
 
 from nodes.runtime.stop_signals import StopSignals, starts_fleet, starts_node
@@ -16,21 +17,23 @@ from nodes.runtime.stop_signals import StopSignals, starts_fleet, starts_node
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one command line and end the process with its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if starts_fleet(arguments) and (os.cpu_count() or 1) > 1:
-        from nodes.fleet.prepared_child import PREPARED
-
-        with PREPARED:
-            sys.exit(_run(arguments, None))
     stops = None
     if starts_node(arguments):
         stops = StopSignals()
         stops.listen()
-    sys.exit(_run(arguments, stops))
-
-
-def _run(arguments: Sequence[str], stops: StopSignals | None) -> int:
     try:
-        from nodes.cli.main import run
+        with _prepared_node(arguments):
+            from nodes.cli.main import run
+
+            code = run(arguments, stops)
     except KeyboardInterrupt:
-        return 130
-    return run(arguments, stops)
+        code = 130
+    sys.exit(code)
+
+
+def _prepared_node(arguments: Sequence[str]) -> AbstractContextManager[object]:
+    if not starts_fleet(arguments) or (os.cpu_count() or 1) < 2:
+        return nullcontext()
+    from nodes.fleet.prepared_child import PREPARED
+
+    return PREPARED
