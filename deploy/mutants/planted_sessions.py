@@ -6,7 +6,7 @@ from deploy.mutants.model import Mutant
 
 SESSIONS_OF_FLOWS = ("tests/unit/holon/dataflow/test_sessions.py",)
 RULES = ("tests/unit/holon/dataflow/test_session_rules.py",)
-_MANY_KEYS = "tests/unit/holon/dataflow/test_sessions_of_many_keys.py"
+_MANY_KEYS = "tests/laws/test_sessions_of_many_keys.py"
 SORTED = (f"{_MANY_KEYS}::test_sessions_of_many_keys_are_those_of_sorted_rows",)
 LET_GO = (f"{_MANY_KEYS}::test_members_of_sessions_that_have_closed_are_let_go",)
 FIRST_RELEASE = (f"{_MANY_KEYS}::test_a_job_goes_on_from_checkpoints_of_the_first_release",)
