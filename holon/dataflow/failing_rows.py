@@ -49,7 +49,7 @@ def each_without_failing(step: Any, rows: Rows, target: TakesFailing, work: Call
         if not target.takes_failing:
             work(value)
         elif (error := _failure(work, value)) is not None:
-            target.fail(step, rows.take(np.array([place])), error)
+            _set_aside(step, rows, place, error, target)
 
 
 def in_order_without_failing(step: Any, rows: Rows, values: Sequence[Any], target: TakesFailing) -> list[int]:
@@ -69,13 +69,17 @@ def in_order_without_failing(step: Any, rows: Rows, values: Sequence[Any], targe
         if error is None:
             compared.append(place)
         else:
-            target.fail(step, rows.take(np.array([place])), error)
+            _set_aside(step, rows, place, error, target)
     try:
         return _largest_first(values, compared)
     except USER_ERRORS as error:
         for place in compared:
-            target.fail(step, rows.take(np.array([place])), error)
+            _set_aside(step, rows, place, error, target)
     return []
+
+
+def _set_aside(step: Any, rows: Rows, place: int, error: BaseException, target: TakesFailing) -> None:
+    target.fail(step, rows.take(np.array([place])), error)
 
 
 def _largest_first(values: Sequence[Any], places: Sequence[int]) -> list[int]:

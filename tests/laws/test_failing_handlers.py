@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon import WCRDT, Context, Job, Json, Local, Output, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon import WCRDT, Context, Local, Output, ProcessingFunction, Tumbling, Window, on_window
 from holon.outputs.identity import OutputId
 from holon.testing import JobTestDriver
 from holon.tracks import window_track
-from tests.unit.holon_jobs import Event
+from tests.unit.holon_jobs import Event, job
 from wcrdt import GCounter, GSet, MapOf
 
 ACTS = ("emit", "aside", "unstable", "letter", "count", "map", "set", "early", "append", "assign", "stage", "raise")
@@ -93,9 +93,8 @@ def fail(number: int) -> None:
 
 
 def driver(function: type[ProcessingFunction[Event]]) -> JobTestDriver:
-    source = Source("events", Json(Event), lambda event: event["ts"], max_future_skew_ms=None)
     outputs = {"aside": Output("aside", route_by_key=True)}
-    return JobTestDriver(Job("test", source, function, output="out", side_outputs=outputs, on_error="dead-letter"), 2)
+    return JobTestDriver(job(function, side_outputs=outputs, on_error="dead-letter"), 2)
 
 
 @pytest.fixture(autouse=True)

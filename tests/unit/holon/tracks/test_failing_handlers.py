@@ -6,21 +6,9 @@ from typing import Any
 
 import pytest
 
-from holon import (
-    WCRDT,
-    Context,
-    Job,
-    Json,
-    Local,
-    ProcessingFunction,
-    Source,
-    Tumbling,
-    UserFunctionError,
-    Window,
-    on_window,
-)
+from holon import WCRDT, Context, Local, ProcessingFunction, Tumbling, UserFunctionError, Window, on_window
 from holon.testing import JobTestDriver
-from tests.unit.holon_jobs import Event
+from tests.unit.holon_jobs import Event, job
 from wcrdt import GCounter, MapOf
 
 
@@ -66,8 +54,7 @@ EXPECTED = [[10, 1, 1, [10]], [20, 1], [30, 3, 4, [10, 30]], [40, 1, 5, [10, 30,
 
 
 def driver(function: type[ProcessingFunction[Any]], *, buries: bool = True) -> JobTestDriver:
-    source = Source("events", Json(Event), lambda e: e["ts"], max_future_skew_ms=None)
-    return JobTestDriver(Job("test", source, function, output="out", on_error="dead-letter" if buries else "fail"))
+    return JobTestDriver(job(function, on_error="dead-letter" if buries else "fail"))
 
 
 def test_nothing_of_a_handler_that_raises_stays() -> None:
