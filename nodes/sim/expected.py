@@ -360,7 +360,7 @@ _RESULTS = {
     "await": _awaiting,
     "batch": _batch,
     "bury": _marked,
-    "bury-windows": _beside_dead_rows,
+    **dict.fromkeys(("bury-windows", "bury-windows-backlog"), _beside_dead_rows),
     "dedupe": _dedupe,
     "fail": _marked,
     **dict.fromkeys(
@@ -383,7 +383,7 @@ _RESULTS = {
     "two-stages": _two_stages,
 }
 _DEAD_ROWS = {
-    "bury-windows": (failing.windows, failing.closed_by_windows),
+    **dict.fromkeys(("bury-windows", "bury-windows-backlog"), (failing.windows, failing.closed_by_windows)),
     "flow-dead-rows": (flows.by_dead_rows, flows.closed_by_dead_rows),
 }
 """Of jobs with dead letters about windows: results and these letters, and the end of the last window."""

@@ -338,14 +338,16 @@ def _late(options: Options) -> Given:
 
 
 FOR_FLOWS = Given(Event, TOPIC, OUTPUT)
+_BURY_WINDOWS = Case(
+    lambda options: _job(options, failing.windows(options)), buries=True, further_windows=(3,), since=FOURTH_SEED
+)
 
 CASES: dict[str, Case] = {
     "await": Case(_awaiting),
     "batch": Case(_batch),
     "bury": Case(lambda options: _job(options, failing.marked(options)), buries=True),
-    "bury-windows": Case(
-        lambda options: _job(options, failing.windows(options)), buries=True, further_windows=(3,), since=FOURTH_SEED
-    ),
+    "bury-windows": _BURY_WINDOWS,
+    "bury-windows-backlog": replace(_BURY_WINDOWS, idle=True, backlog=True),
     "count": Case(_count),
     "dedupe": Case(_dedupe, windowed=False),
     "fail": Case(lambda options: _job(options, failing.marked(options)), fails=True),
