@@ -1,16 +1,18 @@
-"""Rules for every test: markers by folder, hypothesis profiles, and no skips in continuous integration."""
+"""Rules for every test: markers by folder, hypothesis profiles, no skips in continuous integration; compiled loops."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from holon.columnar.loops import install
+from nodes.compiled import loading as compiled
 from nodes.sim.many import fresh_base_seed
 
 TESTS = Path(__file__).parent
@@ -73,6 +75,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if night:
             config.hook.pytest_deselected(items=night)
             items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+@pytest.fixture(scope="module")
+def loops_installed() -> Iterator[None]:
+    """Tests of this module have the compiled loops; no others of this process."""
+    assert compiled.ensure(), "numba is part of the development environment"
+    yield
+    install(None)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deploy.mutants.model import Mutant
 
-UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py",)
+UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py", "tests/laws/test_drawn_columns.py")
 ARROW_TYPES = ("tests/unit/holon/formats/test_arrow.py",)
 ARROW_BATCHES = ("tests/unit/holon/formats/test_arrow_batches.py",)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from deploy.mutants.model import Mutant
 
-SESSIONS_OF_FLOWS = ("tests/unit/holon/dataflow/test_sessions.py",)
+SESSIONS_OF_FLOWS = (
+    "tests/unit/holon/dataflow/test_sessions.py",
+    "tests/laws/test_sessions_of_sorted_rows.py",
+)
 RULES = ("tests/unit/holon/dataflow/test_session_rules.py",)
 _MANY_KEYS = "tests/laws/test_sessions_of_many_keys.py"
 SORTED = (f"{_MANY_KEYS}::test_sessions_of_many_keys_are_those_of_sorted_rows",)

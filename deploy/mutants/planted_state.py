@@ -6,7 +6,7 @@ from deploy.mutants.model import Mutant
 
 SLOTS = "tests/laws/test_slots.py::"
 PREFIX = SLOTS + "test_a_slot_is_always_exactly_the_prefix_at_its_position"
-GATHERING = "tests/unit/holon/tracks/test_insert_buffer.py"
+GATHERING = ("tests/unit/holon/tracks/test_insert_buffer.py", "tests/laws/test_gathered_inserts.py")
 COMPLETE = SLOTS + "test_a_window_is_complete_when_the_last_partition_has_passed_end_and_lateness"
 ADMISSION = "tests/unit/holon/time/test_admission.py::"
 READER = "tests/integration/results/test_reader.py::"
@@ -16,7 +16,7 @@ BY_KEY = tuple(
     for name in ("bag", "bag of ints around 32 bits", "quantiles")
 )
 SKETCHES = ("tests/unit/wcrdt/test_keyed_sketches.py",)
-JSON_COLUMNS = ("tests/unit/holon/formats/test_json_columns.py",)
+JSON_COLUMNS = ("tests/unit/holon/formats/test_json_columns.py", "tests/laws/test_drawn_columns.py")
 JSON_LISTS = ("tests/unit/holon/columnar/structs/test_columns.py",)
 
 STATE = (
@@ -290,21 +290,21 @@ STATE = (
         """            self.apply(name)
             readable""",
         """            readable""",
-        tests=(GATHERING,),
+        tests=GATHERING,
     ),
     Mutant(
         "what a record inserted before it failed stays",
         "holon/tracks/undo.py",
         "rows.cut_back(count)",
         "rows.cut_back(count + 1)",
-        tests=(GATHERING,),
+        tests=GATHERING,
     ),
     Mutant(
         "a record that moved event time is taken back as if it had not",
         "holon/tracks/record_loop.py",
         "if admitted.next_watermarks_ms[row] > admitted.watermarks_ms[row]:",
         "if False:",
-        tests=(GATHERING,),
+        tests=GATHERING,
     ),
     Mutant(
         "private windows are answered before they are replayed",

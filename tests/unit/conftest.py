@@ -24,14 +24,6 @@ def loops_are_compiled() -> None:
 
 
 @pytest.fixture(scope="module")
-def loops_installed() -> Iterator[None]:
-    """Tests of this module have the compiled loops; no others of this process."""
-    assert compiled.ensure(), "numba is part of the development environment"
-    yield
-    install(None)
-
-
-@pytest.fixture(scope="module")
 def loops() -> Iterator[Compiled]:
     """The compiled loops; no others of this process have them."""
     compiled.ensure()

@@ -16,6 +16,8 @@ from holon.testing import JobTestDriver
 from tests.unit.holon.tracks.gathered_programs import Event, Obedient, Waiting, records
 
 Policy = Literal["fail", "dead-letter"]
+SEEDS = 3
+"""More of them are in tests/laws/test_gathered_inserts.py."""
 
 
 class OneByOne:
@@ -60,17 +62,23 @@ def ends(draw: random.Random, count: int) -> list[int]:
     return sorted({*(draw.randrange(count) for _ in range(draw.randrange(6))), count})
 
 
-@pytest.mark.parametrize("policy", ["fail", "dead-letter"])
-@pytest.mark.parametrize("function", [Obedient, Waiting])
-@pytest.mark.parametrize("seed", range(30))
-def test_gathered_and_one_by_one(seed: int, function: type, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_gathered(seed: int, function: type, policy: Policy) -> None:
+    """Draw records, and run them gathered and one by one, with three cuts."""
     draw = random.Random(seed)
     events = records(draw, 60, fails=policy == "dead-letter", peeks=seed % 2 == 0)
     cuts = ends(draw, len(events))
     gathered = seen(function, events, cuts, policy, True)
     again = seen(function, events, ends(draw, len(events)), policy, False)
     single = seen(function, events, list(range(1, len(events) + 1)), policy, False)
-    monkeypatch.setattr(scope, "gathering", OneByOne())
-    assert seen(function, events, cuts, policy, True) == gathered
-    for other in (again, single):
-        assert other == seen(function, events, cuts, policy, False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scope, "gathering", OneByOne())
+        assert seen(function, events, cuts, policy, True) == gathered
+        for other in (again, single):
+            assert other == seen(function, events, cuts, policy, False)
+
+
+@pytest.mark.parametrize("policy", ["fail", "dead-letter"])
+@pytest.mark.parametrize("function", [Obedient, Waiting])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_gathered_and_one_by_one(seed: int, function: type, policy: Policy) -> None:
+    check_gathered(seed, function, policy)
