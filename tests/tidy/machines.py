@@ -22,7 +22,7 @@ def no_write_past_step(source: Source) -> Iterator[Violation]:
     inside = source.path.startswith(INSIDE) or not source.within(SHELLS)
     if not source.is_python or inside:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         for target in _written(node):
             owner = _owner(target)
             if owner is not None:

@@ -21,7 +21,7 @@ def field_verbs(source: Source) -> Iterator[Violation]:
     """An error says what happened, where, and what to do, in words that its reader knows from other systems."""
     if not source.is_python or not source.within(ROOMS):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         for text in _texts(node):
             if found := _EVERYDAY.search(str(text.value)):
                 yield Violation(source.path, text.lineno, "field_verbs", f"{found[0]!r}: use the field's word")

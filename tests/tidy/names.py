@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def aliases(tree: ast.Module) -> dict[str, str]:
+def aliases(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """The meaning of each imported name: `import numpy as np` gives ``np: numpy``. Relative imports are left out."""
-    return {name: full for _, name, full in _imports(tree)}
+    return {name: full for _, name, full in _imports(nodes)}
 
 
-def imported_modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def imported_modules(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and full name of each thing imported; whether `a.b` is a module or a name in `a` is not known."""
-    for line, _, full in _imports(tree):
+    for line, _, full in _imports(nodes):
         yield line, full
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
-    for node in ast.walk(tree):
+def _imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str, str]]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 first = alias.name.split(".")[0]

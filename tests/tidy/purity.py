@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tests.tidy.names import functions, imported_modules, qualified
 from tests.tidy.source import PURE, Source, Violation
@@ -24,7 +24,7 @@ def no_impure_import(source: Source) -> Iterator[Violation]:
     """A pure room imports nothing that reaches beyond its arguments."""
     if not source.is_python or not source.within(PURE):
         return
-    for line, module in imported_modules(source.tree):
+    for line, module in imported_modules(source.nodes):
         if module.split(".")[0] in IMPURE_MODULES or f"{module}.".startswith("numpy.random."):
             message = f"a pure room imports {module}; let the caller pass what is needed"
             yield Violation(source.path, line, "no_impure_import", message)
@@ -35,7 +35,7 @@ def no_impure_call(source: Source) -> Iterator[Violation]:
     if not source.is_python or not source.within(PURE):
         return
     known = source.aliases
-    hashables = _lines_of_hashable_classes(source.tree)
+    hashables = _lines_of_hashable_classes(source.nodes)
     for node in source.nodes:
         why = None
         if isinstance(node, ast.Attribute):
@@ -64,11 +64,11 @@ def _impure_call(call: ast.Call, name: str, in_hashable: bool) -> str | None:
     return None
 
 
-def _lines_of_hashable_classes(tree: ast.Module) -> frozenset[int]:
+def _lines_of_hashable_classes(nodes: Iterable[ast.AST]) -> frozenset[int]:
     """Lines of the classes that define `__hash__`: these may compute it early and keep it."""
     owners = [
         node
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ClassDef) and any(method.name == "__hash__" for method in functions(node))
     ]
     return frozenset(line for node in owners for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))

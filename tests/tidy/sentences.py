@@ -6,8 +6,10 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 from tests.tidy.source import Source, Violation
 
@@ -40,6 +42,11 @@ class Sentence:
     text: str
 
     @property
+    def is_long(self) -> bool:
+        """Whether it has too many words, which are no more than what blanks part."""
+        return len(self.text.split()) > MAX_WORDS < self.words
+
+    @property
     def words(self) -> int:
         return len(_WORD.findall(self.text))
 
@@ -53,7 +60,7 @@ def no_long_sentence(source: Source) -> Iterator[Violation]:
     else:
         return
     for sentence in sentences:
-        if sentence.words > MAX_WORDS:
+        if sentence.is_long:
             why = f"{sentence.words} words, {MAX_WORDS} allowed: {sentence.text[:60]!r}"
             yield Violation(source.path, sentence.line, "no_long_sentence", why)
 
@@ -81,17 +88,18 @@ def page_sentences(lines: list[str]) -> Iterator[Sentence]:
         yield from _sentences(block)
 
 
-def code_sentences(source: Source) -> Iterator[Sentence]:
-    """The sentences of docstrings and comments of a Python file."""
-    for block in [*_docstring_blocks(source.tree), *_comment_blocks(source.text)]:
-        yield from _sentences(block)
+@lru_cache(maxsize=1)
+def code_sentences(source: Source) -> tuple[Sentence, ...]:
+    """The sentences of docstrings and comments of a Python file; two rules in a row ask for them."""
+    blocks = [*_docstring_blocks(source.nodes), *_comment_blocks(source.text)]
+    return tuple(chain.from_iterable(map(_sentences, blocks)))
 
 
-def _page_blocks(lines: list[str]) -> Iterator[_Block]:
-    """Runs of numbered lines that no sentence crosses: paragraphs, items of lists, headings and cells of tables."""
+def _page_blocks(lines: list[str], first: int = 1) -> Iterator[_Block]:
+    """Runs of lines, numbered from ``first`` on, that no sentence crosses: paragraphs, items, headings and cells."""
     block: _Block = []
     fenced = after_blank = in_list = False
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=first):
         fence = bool(_FENCE.match(line))
         fenced ^= fence
         code = fenced or fence or (line.startswith("    ") and after_blank and not in_list)
@@ -111,12 +119,12 @@ def _page_blocks(lines: list[str]) -> Iterator[_Block]:
         yield block
 
 
-def _docstring_blocks(tree: ast.Module) -> Iterator[_Block]:
+def _docstring_blocks(nodes: Iterable[ast.AST]) -> Iterator[_Block]:
     """Texts that stand alone: docstrings, also those behind an attribute."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines = _dedented(node.value.value.split("\n"), node.col_offset)
-            yield from _page_blocks([""] * (node.lineno - 1) + lines)
+            yield from _page_blocks(lines, node.lineno)
 
 
 def _dedented(lines: list[str], margin: int) -> list[str]:
@@ -126,6 +134,8 @@ def _dedented(lines: list[str], margin: int) -> list[str]:
 
 def _comment_blocks(text: str) -> Iterator[_Block]:
     block: _Block = []
+    if "#" not in text:  # the tokens of many files need not be made
+        return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             line, alone = token.start[0], not token.line[: token.start[1]].strip()

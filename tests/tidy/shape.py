@@ -91,7 +91,7 @@ def no_code_in_data(source: Source) -> Iterator[Violation]:
     if not source.is_python:
         return
     known = source.aliases
-    for line, module in imported_modules(source.tree):
+    for line, module in imported_modules(source.nodes):
         if module.split(".")[0] in CODE_IN_BYTES:
             yield Violation(source.path, line, "no_code_in_data", f"imports {module}: its bytes can run code")
     for node in source.nodes:

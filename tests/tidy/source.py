@@ -76,7 +76,7 @@ class Source:
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        return aliases(self.tree)
+        return aliases(self.nodes)
 
     def within(self, places: tuple[str, ...]) -> bool:
         """Whether the file is one of the places: a folder, a file, or a module named without its `.py`."""
