@@ -1,6 +1,6 @@
 # Every target sets up what it needs. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix lint style format imports types tidy sim proof mutants bench benches nightly lock clean distclean
+.PHONY: help setup demo test check fix lint style format imports types tidy units sim proof mutants bench benches nightly lock clean distclean
 
 # Containers often set it; each of the hundreds of processes of a run would then compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,10 +38,9 @@ test: setup ## everything that CI runs: lint, tests, simulation, faults, mutants
 	$(call say,'30 minutes')
 	$(BIN)/python deploy/parts.py
 
-check: setup ## lint and the quick tests, for use before a commit
-	$(call say,'60 s')
-	@$(MAKE) --no-print-directory -k -j2 lint
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit
+check: setup ## lint and the unit tests beside each other, for use before a commit
+	$(call say,'50 s')
+	@$(MAKE) --no-print-directory -k -j2 lint units
 
 fix: setup ## format the code, and correct what ruff can correct safely
 	$(BIN)/ruff check --fix-only --quiet $(LINTED)
@@ -63,6 +62,9 @@ types: setup
 
 tidy: setup
 	$(BIN)/python -m tests.tidy
+
+units: setup
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit
 
 sim: setup ## simulate a fleet with faults from one seed: make sim SEED=7
 	$(call say,'5 s')
