@@ -39,6 +39,7 @@ class EngineMeter:
 
     engine: Callable[[], Sequence[int]]
     _cpu: dict[int, float] = field(default_factory=dict)
+    _last_cpu: dict[int, float] = field(default_factory=dict)
     _peaks: dict[int, int] = field(default_factory=dict)
     _peak_all: int = 0
     _used: list[tuple[float, float]] = field(default_factory=list)
@@ -69,6 +70,11 @@ class EngineMeter:
         seconds = max(last - first, 1e-3)
         return Measure(seconds, cpu, max(self._peaks.values(), default=0) / 1e6, self._peak_all / 1e6, others * seconds)
 
+    @property
+    def sampled_cpu_s(self) -> float:
+        """CPU-seconds of the engine between ``begin`` and the last sample."""
+        return self._used[-1][1]
+
     def stop(self) -> None:
         """Sample no more; safe to call twice."""
         self._over.set()
@@ -86,7 +92,12 @@ class EngineMeter:
                 return
 
     def _note(self) -> None:
-        self._used.append((time.time(), sum((cpu_s(pid) or 0.0) - before for pid, before in self._cpu.items())))
+        for pid in self._cpu:
+            used_s = cpu_s(pid)
+            if used_s is not None:  # a process that has ended keeps its last sample
+                self._last_cpu[pid] = used_s
+        used = sum(self._last_cpu.get(pid, before) - before for pid, before in self._cpu.items())
+        self._used.append((time.time(), used))
 
     def _sample(self) -> None:
         total = 0

@@ -19,6 +19,7 @@ from nexmark.flink.cluster import STARTS, FlinkCluster
 from nexmark.flink.home import FlinkHome
 from nexmark.latency.flink import TaskManagers
 from nodes.api import RunFailed, load_settings
+from tests.integration.processes import until
 from tests.unit.nexmark.bench.test_bench import PLAN, Q7, result
 
 
@@ -60,6 +61,18 @@ def test_a_meter_counts_the_engine_and_leaves_the_rest_to_others() -> None:
     gone.begin()
     found = gone.end()
     assert (found.cpu_s, found.peak_all_mb) == (0, 0) and found.seconds > 0
+
+
+def test_a_process_that_has_ended_keeps_what_it_took() -> None:
+    spin = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", spin], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        meter = EngineMeter(lambda: [process.pid])
+        meter.begin()
+        assert process.stdout is not None
+        process.stdout.readline()
+        until(lambda: meter.sampled_cpu_s >= 0.3, "the meter samples the process")
+        process.communicate(b"\n")
+        assert meter.end().cpu_s >= 0.3
 
 
 class Jobs:

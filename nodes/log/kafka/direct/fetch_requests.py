@@ -71,7 +71,7 @@ class FetchPosition:
     """The position of reading a partition. ``epoch`` of its leader; ``read_epoch`` of the last batch, -1: not known.
 
     ``batch_bytes``: of the last batch that an answer cut off, 0: none yet. ``inflation``: how much larger plain records
-    are than the compressed ones that were read.
+    are than the compressed ones that were read. ``behind``: whether the leader may have more than the last answer.
     """
 
     where: Where
@@ -80,6 +80,7 @@ class FetchPosition:
     read_epoch: int = -1
     batch_bytes: int = 0
     inflation: float = 1.0
+    behind: bool = True
 
     def inflates(self, packed: int, plain: int) -> None:
         """So many bytes were so many plain ones."""
@@ -91,7 +92,7 @@ class FetchPosition:
             self.batch_bytes = max(0, _BATCH.unpack_from(rest)[1]) + _BATCH.size
 
     def fetch_bytes(self, places: int) -> int:
-        """The maximum bytes to request for it, where it is one of so many partitions.
+        """The maximum bytes to request for it, where it is one of so many partitions with more to read.
 
         A broker cuts its answer at that limit, even within a batch, and the part of that batch is sent for nothing: a
         third of the answer for batches of 1.4 MB and a limit of 2 MB. So the limit is a multiple of the last batch's
@@ -214,7 +215,7 @@ class Fetcher:
                 head = cursor.take(PARTITION.size)
                 if cursor.broken:
                     return Lost("an answer that breaks off")
-                partition, error, _, _, _, aborted = PARTITION.unpack(head)
+                partition, error, _, stable_offset, _, aborted = PARTITION.unpack(head)
                 gone = cursor.take(ABORTED.size * max(aborted, 0))
                 cursor.number(4)
                 size = max(cursor.number(4), 0)
@@ -225,6 +226,7 @@ class Fetcher:
                 place = requested.get((topic, partition))
                 if place is not None and self.places.get(place.where) is place:
                     found += self._of(place, error, gone, at, at + size)
+                    place.behind = place.offset < stable_offset
         return Lost("an answer that breaks off") if cursor.broken else None
 
     def _of(self, place: FetchPosition, error: int, aborted: memoryview, at: int, end: int) -> Iterator[Found]:
@@ -349,7 +351,11 @@ def _with_none(buffer: Buffer, starts: Places, ends: Places) -> list[bytes | Non
 
 
 def fetch_request(places: list[FetchPosition], wait_ms: int) -> bytes:
-    """For the records from these places on; the broker waits at most so long for the first."""
+    """For the records from these places on; the broker waits at most so long for the first.
+
+    Partitions that were read to their end, as most of a job's own topics, take no share of the answer's bytes.
+    """
+    sharing = sum(place.behind for place in places) or len(places)
     by_topic: dict[str, list[FetchPosition]] = {}
     for place in places:
         by_topic.setdefault(place.where[0], []).append(place)
@@ -357,7 +363,7 @@ def fetch_request(places: list[FetchPosition], wait_ms: int) -> bytes:
     for topic, its in by_topic.items():
         parts += [text(topic), struct.pack(">i", len(its))]
         parts += [
-            struct.pack(">iiqqi", place.where[1], place.epoch, place.offset, -1, place.fetch_bytes(len(places)))
+            struct.pack(">iiqqi", place.where[1], place.epoch, place.offset, -1, place.fetch_bytes(sharing))
             for place in its
         ]
     return b"".join([*parts, struct.pack(">i", 0), text("")])

@@ -28,8 +28,10 @@ _HEAD = struct.Struct(">qi")
 class Broker(Wire):
     """Gives from each partition as many bytes as it is asked for, as brokers do, batch or not."""
 
-    def __init__(self, logs: list[bytes]) -> None:
+    def __init__(self, logs: list[bytes], ends: list[int] | None = None) -> None:
         self.logs, self.at, self.limits = logs, [0] * len(logs), list[int]()
+        self.ends = ends or [1 << 40] * len(logs)
+        self.limits_of: dict[int, int] = {}
         self._body = b""
 
     def flush(self) -> None:
@@ -40,10 +42,11 @@ class Broker(Wire):
         behind = struct.calcsize(">iiiibiii") + len(text(TOPIC)) + 4
         found = [struct.unpack_from(">iiqqi", request, behind + 28 * k) for k in range(len(self.logs))]
         self.limits = [limits for *_, limits in found]
+        self.limits_of = {partition: limits for partition, *_, limits in found}
         parts = [struct.pack(">ihii", 0, 0, 0, 1), text(TOPIC), struct.pack(">i", len(found))]
         for partition, _, _, _, limits in found:
             data = self.logs[partition][self.at[partition] :][:limits]
-            parts += [struct.pack(">ihqqqiii", partition, 0, 0, 0, 0, 0, -1, len(data)), data]
+            parts += [struct.pack(">ihqqqiii", partition, 0, 0, self.ends[partition], 0, 0, -1, len(data)), data]
             self.at[partition] += len(data) - len(cut_off(data))
         self._body = b"".join(parts)
         return 1
@@ -88,6 +91,19 @@ def test_once_the_size_of_batches_is_known_little_is_sent_in_vain(
     assert given[0] == (56_000, sum(map(len, batches[:2])))  # 17,000 bytes of the third are sent for nothing
     for limits, used in given[1:-1]:
         assert 0.9 * limits < used <= limits <= 56_000
+
+
+def test_partitions_read_to_their_end_leave_their_share_of_an_answer_to_the_others(loops: Compiled) -> None:
+    several = 8
+    log = batch([Row(0, 0, b"x")], base=0, last=0)
+    broker = Broker([log] * several, ends=[5, *[1] * (several - 1)])
+    fetcher = Fetcher(cast("Wire", broker), loops, {}, None, 20)
+    for partition in range(several):
+        fetcher.add(FetchPosition((TOPIC, partition), 0, epoch=0))
+    fetcher.take()
+    assert broker.limits == [ANSWER_BYTES // several] * several  # nothing is known of them yet
+    fetcher.take()
+    assert broker.limits_of[0] == PARTITION_BYTES
 
 
 def answered(place: FetchPosition, size: int, partitions: int) -> tuple[int, int]:
