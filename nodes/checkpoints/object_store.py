@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import stat
 import time
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
-from obstore.store import LocalStore, MemoryStore, from_url
+from obstore.store import LocalStore, MemoryStore
 
 from nodes.checkpoints import format as fmt
 from nodes.checkpoints.store import BlobCheckpoints, CheckpointDamaged, CheckpointMissing, StoreGone, StoreUnavailable
+from nodes.cloud_store import CLOUDS, advice, described, is_cloud, open_cloud, shown
 
 TIMEOUT_MS = 10_000
 _STALE_STAGED_S = 3600.0
-_CLOUDS = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss")
-_ALIASES = {"gcs": "gs"}
-_RETRIES = 3
-_CONNECT_MS = 3_000
 
 
 class ObjectCheckpoints(BlobCheckpoints):
@@ -55,7 +50,7 @@ class ObjectBlobs:
     def __init__(
         self, where: str | Path, options: Mapping[str, str] | None = None, *, timeout_ms: int = TIMEOUT_MS
     ) -> None:
-        self.where = _shown(str(where))
+        self.where = shown(str(where))
         self._root = _local_root(where)
         self._identity: tuple[int, int] | None = None
         self._store: Any = self._open(str(where), dict(options or {}), timeout_ms)
@@ -67,17 +62,16 @@ class ObjectBlobs:
                 found = self._root.stat()
                 self._identity = found.st_dev, found.st_ino
                 return LocalStore(self._root)
-            scheme, rest = where.split("://", 1)
-            scheme = _ALIASES.get(scheme, scheme)
+            scheme = where.partition("://")[0]
             if scheme == "memory":
                 return MemoryStore()
-            if scheme in _CLOUDS:
-                return _open_cloud(f"{scheme}://{rest}", options, timeout_ms)
+            if is_cloud(where):
+                return open_cloud(where, options, timeout_ms)
         except (BaseError, OSError, ValueError) as error:
             self._unavailable("opened", error)
         raise StoreUnavailable(
             f"checkpoint store {self.where}: no store of kind {scheme!r}; use a folder, or a URL with "
-            f"file, {', '.join(_CLOUDS)}, redis, rediss or memory"
+            f"file, {', '.join(CLOUDS)}, redis, rediss or memory"
         )
 
     def create(self, name: str, data: bytes) -> bool:
@@ -222,24 +216,10 @@ class ObjectBlobs:
 
     def _unavailable(self, verb: str, error: Exception, name: str = "") -> NoReturn:
         at = f" at {name}" if name else ""
-        text = str(error)
-        reason = _QUERY.sub("?***", text.splitlines()[0]) if text else type(error).__name__
+        remedy = advice(str(error), self.where, "checkpoints")
         raise StoreUnavailable(
-            f"checkpoint store {self.where} could not be {verb}{at}: {reason}; {_advice(text, self.where)}"
+            f"checkpoint store {self.where} could not be {verb}{at}: {described(error)}; {remedy}"
         ) from error
-
-
-def _open_cloud(url: str, options: dict[str, str], timeout_ms: int) -> Any:
-    plain = options.get("endpoint", "").startswith("http:")
-    client: Any = {
-        "timeout": f"{timeout_ms}ms",
-        "connect_timeout": f"{min(timeout_ms, _CONNECT_MS)}ms",
-        **({"allow_http": True} if plain else {}),
-    }
-    # obstore's own ten tries in three minutes would hold a node's whole loop up; the caller retries by itself.
-    retries: Any = {"max_retries": _RETRIES, "retry_timeout": timedelta(milliseconds=timeout_ms)}
-    config: Any = options
-    return from_url(url, config=config, client_options=client, retry_config=retries)
 
 
 def _local_root(where: str | Path) -> Path | None:
@@ -259,34 +239,3 @@ def _sync(path: Path, mode: int | None = None) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _shown(where: str) -> str:
-    """Without what may be a secret: user, password and query of a URL."""
-    if "://" not in where:
-        return where
-    parts = urlsplit(where)
-    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
-
-
-_QUERY = re.compile(r"\?[^\s]+")  # signatures of a cloud are put there
-_NO_CREDENTIALS = ("169.254.169.254", "/latest/api/token", "token request", "must be specified", "credential")
-_CREDENTIALS = {
-    "s3": "checkpoints.access_key_id and checkpoints.secret_access_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, the path of a service account's key",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
-}
-
-
-def _advice(reason: str, where: str) -> str:
-    lower = reason.lower()
-    if "no space" in lower or "quota" in lower or "os error 28" in lower:
-        return "free some space or put the checkpoints elsewhere"
-    if "nosuchbucket" in lower:
-        return "there is no such bucket: make it, or mend checkpoints.url"
-    if "://" in where and any(sign in lower for sign in _NO_CREDENTIALS):
-        cloud = {"s3a": "s3", "gcs": "gs"}.get(where.partition("://")[0], where.partition("://")[0])
-        return f"no credentials were found; set {_CREDENTIALS.get(cloud, _CREDENTIALS['az'])}"
-    if any(sign in lower for sign in ("denied", "read-only", "unauth", "forbidden", "signature", "invalidaccesskey")):
-        return "give this user or these credentials the right to read and write there"
-    return "check that it exists and can be reached, then start again"

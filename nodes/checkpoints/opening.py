@@ -19,12 +19,7 @@ def open_checkpoints(settings: Settings) -> CheckpointStore:
         return _open_redis(url, settings)
     from nodes.checkpoints.object_store import ObjectCheckpoints
 
-    secrets = {"secret_access_key": given.secret_access_key, "session_token": given.session_token}
-    options = {"endpoint": given.endpoint, "region": given.region, "access_key_id": given.access_key_id}
-    options |= {key: secret.get_secret_value() for key, secret in secrets.items() if secret is not None}
-    store = ObjectCheckpoints(
-        url, {key: value for key, value in options.items() if value is not None}, timeout_ms=given.timeout_ms
-    )
+    store = ObjectCheckpoints(url, given.options(), timeout_ms=given.timeout_ms)
     if "://" in url:
         store.blobs.names(_PROBE)  # wrong credentials are better known now than at the first checkpoint
     return store

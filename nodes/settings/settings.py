@@ -31,6 +31,7 @@ from nodes.settings.sources import (
 )
 from nodes.settings.stores import (
     CheckpointSettings,
+    FilesSettings,
     RedisSettings,
     ViewSettings,
     refused_endpoint,
@@ -122,6 +123,7 @@ class Settings:
     log: LogSettings = LogSettings()
     node: NodeSettings = NodeSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
+    files: FilesSettings = FilesSettings()
     redis: RedisSettings = RedisSettings()
     view: ViewSettings = ViewSettings()
     logging: LoggingSettings = LoggingSettings()
@@ -164,7 +166,7 @@ class Settings:
     def warnings(self) -> list[str]:
         """Settings that work but are unsafe, one line each."""
         log = kafka_warnings(self.log.bootstrap, self.log.kafka) if self.log.kind == "kafka" else []
-        return log + store_warnings(self.checkpoints, self.view) + metrics_warnings(self.metrics)
+        return log + store_warnings(self.checkpoints, self.view, self.files) + metrics_warnings(self.metrics)
 
 
 SECTIONS: dict[str, type[Section]] = {
@@ -255,10 +257,11 @@ def _require_consistent(settings: Settings, needs_bootstrap: bool) -> None:
             f"must be above node.heartbeat_interval_ms = {node.heartbeat_interval_ms} "
             f"(from {settings.origin('node.heartbeat_interval_ms')}); five times as much is a good start"
         )
-    refused = refused_endpoint(settings.checkpoints)
-    if refused is not None:
-        origin = settings.origin("checkpoints.endpoint")
-        raise SettingsError(f"checkpoints.endpoint (from {origin}) is refused: {refused}")
+    for section, store in (("checkpoints", settings.checkpoints), ("files", settings.files)):
+        refused = refused_endpoint(store, section)
+        if refused is not None:
+            key = f"{section}.endpoint"
+            raise SettingsError(f"{key} (from {settings.origin(key)}) is refused: {refused}")
     refused_metric = refused_metrics(settings.metrics)
     if refused_metric is not None:
         key, why = f"metrics.{refused_metric[0]}", refused_metric[1]

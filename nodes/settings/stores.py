@@ -10,10 +10,9 @@ from nodes.settings.value_types import NotNegative, Positive, Secret, SecretUrl,
 
 
 @dataclass(frozen=True)
-class CheckpointSettings(Section):
-    """Where checkpoints are stored."""
+class StoreAccess(Section):
+    """How an object store is reached."""
 
-    url: SecretUrl | None = setting(None, "file, s3, gs, az or redis URL; none: checkpoints beside the log")
     endpoint: str | None = setting(None, "http(s)://HOST:PORT of an S3-compatible server; none: Amazon's")
     region: str | None = setting(None, "region of the bucket")
     access_key_id: str | None = setting(None, "S3 access key; none: from the environment or the machine")
@@ -21,6 +20,25 @@ class CheckpointSettings(Section):
     session_token: Secret | None = setting(None, "S3 session token")
     allow_http: bool = setting(False, "allow an unencrypted endpoint on another machine")
     timeout_ms: Positive = setting(10_000, "time after which a request to the store has failed")
+
+    def options(self) -> dict[str, str]:
+        """The options of obstore, secrets revealed: never log them."""
+        secrets = {"secret_access_key": self.secret_access_key, "session_token": self.session_token}
+        given = {"endpoint": self.endpoint, "region": self.region, "access_key_id": self.access_key_id}
+        given |= {key: secret.get_secret_value() for key, secret in secrets.items() if secret is not None}
+        return {key: value for key, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class FilesSettings(StoreAccess):
+    """The object store of `holon sink`."""
+
+
+@dataclass(frozen=True)
+class CheckpointSettings(StoreAccess):
+    """Where checkpoints are stored."""
+
+    url: SecretUrl | None = setting(None, "file, s3, gs, az or redis URL; none: checkpoints beside the log")
     shutdown_timeout_ms: NotNegative = setting(
         15_000, "time that a leaving node goes on trying to save, where the store is away"
     )
@@ -44,26 +62,27 @@ class ViewSettings(Section):
     keep_windows: Positive = setting(10_000, "completed windows that are kept there, the newest")
 
 
-def refused_endpoint(checkpoints: CheckpointSettings) -> str | None:
-    """Why ``checkpoints.endpoint`` cannot be used, or None."""
-    endpoint = checkpoints.endpoint
+def refused_endpoint(store: StoreAccess, section: str) -> str | None:
+    """Why ``SECTION.endpoint`` cannot be used, or None."""
+    endpoint = store.endpoint
     if endpoint is None:
         return None
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return "it must be http://HOST:PORT or https://HOST[:PORT]"
     if parts.username or parts.password or parts.query:
-        return "give credentials as checkpoints.access_key_id and checkpoints.secret_access_key"
-    if parts.scheme == "http" and not is_loopback(endpoint) and not checkpoints.allow_http:
-        return "checkpoints would cross the network unencrypted; use https, or set checkpoints.allow_http=true"
+        return f"give credentials as {section}.access_key_id and {section}.secret_access_key"
+    if parts.scheme == "http" and not is_loopback(endpoint) and not store.allow_http:
+        return f"{section} would cross the network unencrypted; use https, or set {section}.allow_http=true"
     return None
 
 
-def store_warnings(checkpoints: CheckpointSettings, view: ViewSettings) -> list[str]:
+def store_warnings(checkpoints: CheckpointSettings, view: ViewSettings, files: FilesSettings) -> list[str]:
     """Connections to other machines that are not encrypted."""
     found = []
-    if (checkpoints.endpoint or "").startswith("http:") and not is_loopback(checkpoints.endpoint or ""):
-        found.append("checkpoints.endpoint is http: checkpoints cross the network unencrypted; use https")
+    for section, store in (("checkpoints", checkpoints), ("files", files)):
+        if (store.endpoint or "").startswith("http:") and not is_loopback(store.endpoint or ""):
+            found.append(f"{section}.endpoint is http: {section} cross the network unencrypted; use https")
     for key, url in (("checkpoints.url", checkpoints.url), ("view.redis", view.redis)):
         parts = urlsplit(url.get_secret_value() if url is not None else "")
         if parts.scheme == "redis" and not is_loopback(f"redis://{parts.netloc.rpartition('@')[2]}"):
