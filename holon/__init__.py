@@ -16,6 +16,7 @@ from holon.errors import (
     WindowNotAwaited,
     WindowReadDeadlock,
 )
+from holon.files import Files
 from holon.formats.batch import Batch
 from holon.formats.formats import Decoded, Format, Json, Raw
 from holon.formats.json_columns import JsonColumns
@@ -39,6 +40,7 @@ __all__ = [
     "Decoded",
     "Deduplicator",
     "DeserializationError",
+    "Files",
     "Format",
     "GlobalWindow",
     "Header",

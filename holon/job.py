@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from holon.errors import JobError
+from holon.files import Files
 from holon.formats.batch import Batch
 from holon.formats.finite_numbers import refuse_not_finite
 from holon.program.context import Context
@@ -79,13 +80,15 @@ _JSON = msgspec.json.Encoder(enc_hook=_plain)
 class Output:
     """An output topic. Output partition = source partition, or by key (murmur2, as Kafka's default partitioner).
 
-    ``partitions`` is used when the topic is created; None: as many as the input has.
+    ``partitions`` is used when the topic is created; None: as many as the input has. ``files``: the files that
+    ``holon sink`` writes of it.
     """
 
     topic: str
     encode: Callable[[Any], bytes] = encode_json
     route_by_key: bool = False
     partitions: int | None = None
+    files: Files | None = None
 
     def __post_init__(self) -> None:
         if self.partitions is not None and not self.route_by_key:
@@ -150,6 +153,9 @@ class Job(Generic[E]):
         repeated = sorted({topic for topic in topics if topics.count(topic) > 1})
         if repeated or self.source.topic in topics:
             raise JobError(f"job {self.name!r}: outputs need topics of their own, also {repeated or self.source.topic}")
+        roots = [output.files.root for output in self.outputs.values() if output.files is not None]
+        if len(set(roots)) < len(roots):
+            raise JobError(f"job {self.name!r}: files of two outputs go to one of the folders {', '.join(roots)}")
         # Declaration errors surface here, not in a node.
         if self.program.batch_function is not None and isinstance(self.source.watermarks, ManualWatermarks):
             raise JobError(

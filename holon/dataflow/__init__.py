@@ -13,10 +13,12 @@ from holon.dataflow.streams import (
     Stream,
     WindowedStream,
 )
+from holon.files import Files
 from wcrdt.windows.assigners import Sliding, Tumbling
 from wcrdt.windows.sessions import Session
 
 __all__ = [
+    "Files",
     "Flow",
     "FlowError",
     "Group",

@@ -12,6 +12,7 @@ from holon.dataflow.groups import Aggregate, aggregates_of, identity
 from holon.dataflow.row_types import MapColumns, OfType
 from holon.dataflow.sessions.step import SessionAggregation
 from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United
+from holon.files import Files
 from holon.formats.batch import Columns
 from wcrdt import Lattice
 from wcrdt.windows.assigners import Assigner
@@ -25,6 +26,8 @@ class FlowSteps(Protocol):
     """The steps of a flow, which grow with each verb."""
 
     def next_number(self) -> int: ...
+    def next_files_topic(self) -> str: ...
+    def add_files(self, step: Sink, files: Files) -> None: ...
     def added(self, step: S) -> S: ...
 
 
@@ -65,8 +68,11 @@ class RowVerbs:
             raise FlowError(f"step {number} (top, {place}): n is 1 or more, got {n}")
         return self._flow.added(Top(number, place, self._step, columnar=columnar, n=n, by=by, ties=ties))
 
-    def _sink(self, topic: str, key: Callable[[Any], Any] | None) -> None:
-        self._flow.added(Sink(self._flow.next_number(), caller(), self._step, topic=topic, key=key))
+    def _sink(self, to: str | Files, key: Callable[[Any], Any] | None) -> None:
+        topic = to if isinstance(to, str) else to.topic or self._flow.next_files_topic()
+        step = self._flow.added(Sink(self._flow.next_number(), caller(), self._step, topic=topic, key=key))
+        if isinstance(to, Files):
+            self._flow.add_files(step, to)
 
 
 class LateVerb(RowVerbs):

@@ -18,6 +18,7 @@ from holon.dataflow.row_types import OfType
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, Sink, Step, United, followed, type_at
 from holon.dataflow.streams import Stream
 from holon.errors import JobError
+from holon.files import Files
 from holon.formats.formats import Format, Json, TypedFormat
 from holon.formats.json_columns import JsonColumns
 from holon.job import MAIN, Job, Output
@@ -73,6 +74,7 @@ class Flow:
         self._on_error: Literal["fail", "dead-letter"] = on_error
         self._columnar = columnar
         self._steps: list[Step] = []
+        self._files: dict[int, Files] = {}
         self._source: Source[Any] | None = None
         self._entry: Entry | None = None
 
@@ -150,7 +152,10 @@ class Flow:
                 source, self._entry.reads_kinds = of_kinds, True
         compiled = Compiled(self._entry, tuple(self._steps), _output_names(sinks))
         outputs = {
-            compiled.outputs[sink.number]: Output(sink.topic, route_by_key=sink.key is not None) for sink in sinks
+            compiled.outputs[sink.number]: Output(
+                sink.topic, route_by_key=sink.key is not None, files=self._files.get(sink.number)
+            )
+            for sink in sinks
         }
         return Job(
             self.name,
@@ -218,6 +223,16 @@ class Flow:
 
     def next_number(self) -> int:
         return len(self._steps) + 1
+
+    def next_files_topic(self) -> str:
+        """The topic of the next sink to files."""
+        return f"{self.name}.files.{len(self._files) + 1}"
+
+    def add_files(self, step: Sink, files: Files) -> None:
+        """Let a sink's rows become files: of its type of rows, where that is known. The step itself is as any other."""
+        row = step.row_type
+        is_known = row is not None and row is not OBJECTS
+        self._files[step.number] = replace(files, row=row) if files.row is None and is_known else files
 
     def added(self, step: S) -> S:
         """The step, which is part of the flow now."""

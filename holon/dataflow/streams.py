@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 from holon.dataflow.adding import FlowSteps, LateVerb, RowVerbs, Windowing
 from holon.dataflow.groups import Group
 from holon.dataflow.steps import Step
+from holon.files import Files
 from holon.formats.batch import Columns
 from wcrdt import Lattice
 from wcrdt.windows.assigners import Assigner
@@ -84,9 +85,12 @@ class Stream(RowVerbs, Generic[T]):
         """
         return Stream(self._flow, self._top(n, by, ties, columnar))
 
-    def sink(self, topic: str, *, key: Callable[[T], str | bytes | int | None] | None = None) -> None:
-        """Write the rows to a topic as JSON; by ``key``, as Kafka's default partitioner routes it."""
-        self._sink(topic, key)
+    def sink(self, to: str | Files, *, key: Callable[[T], str | bytes | int | None] | None = None) -> None:
+        """Write the rows to a topic as JSON; by ``key``, as Kafka's default partitioner routes it.
+
+        To ``Files``: ``holon sink`` writes them, from a topic between.
+        """
+        self._sink(to, key)
 
 
 class KeyedStream(Generic[K, T]):
@@ -217,9 +221,12 @@ class PartitionStream(RowVerbs, Generic[T]):
         """
         return PartitionStream(self._flow, self._top(n, by, ties, columnar))
 
-    def sink(self, topic: str, *, key: Callable[[T], str | bytes | int | None] | None = None) -> None:
-        """Write the rows to a topic as JSON; by ``key``, as Kafka's default partitioner routes it."""
-        self._sink(topic, key)
+    def sink(self, to: str | Files, *, key: Callable[[T], str | bytes | int | None] | None = None) -> None:
+        """Write the rows to a topic as JSON; by ``key``, as Kafka's default partitioner routes it.
+
+        To ``Files``: ``holon sink`` writes them, from a topic between.
+        """
+        self._sink(to, key)
 
 
 class PartitionKeyedStream(Generic[K, T]):
