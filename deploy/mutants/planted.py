@@ -5,6 +5,7 @@ from __future__ import annotations
 from deploy.mutants.planted_chains import CHAINS
 from deploy.mutants.planted_code import CODE
 from deploy.mutants.planted_events import ARROW, EVENTS
+from deploy.mutants.planted_files import FILES
 from deploy.mutants.planted_flows import FLOWS
 from deploy.mutants.planted_handlers import HANDLERS
 from deploy.mutants.planted_machine import MACHINE
@@ -23,6 +24,7 @@ MUTANTS = (
     *CHAINS,
     *CODE,
     *FLOWS,
+    *FILES,
     *SESSIONS,
     *EVENTS,
     *ARROW,

@@ -38,6 +38,7 @@ BUILT_IN = (
     CommandRow("log", "nodes.cli.commands.log:app", "List topics, show their records, append lines of a file."),
     CommandRow("read", "nodes.cli.commands.read:app", "Print the outputs of a job, each once."),
     CommandRow("view", "nodes.cli.commands.view:app", "Show the newest completed windows, or keep them in Redis."),
+    CommandRow("sink", "nodes.cli.commands.sink:app", "Write the outputs of a job to files, each row once."),
     CommandRow("dlq", "nodes.cli.commands.dlq:app", "List dead letters, show one, put them back into the input."),
     CommandRow("replay", "nodes.cli.commands.replay:app", "Check that a job gives the same twice."),
     CommandRow("profile", "nodes.cli.commands.profile:app", "Show where the processor time of a job goes."),

@@ -128,6 +128,15 @@ class OutputReader(Generic[T]):
             for chunk in self._chunks(partition, end):
                 yield from self._hand_out(partition, chunk, end)
 
+    def read_partition(self, partition: int, end: int, newest: Mapping[str, int]) -> Iterator[Output[T]]:
+        """The records of one partition from its position up to ``end``, of these incarnations of jobs, or newer ones.
+
+        So what is handed out depends on the position, the end and ``newest`` alone, whenever that is.
+        """
+        self._newest = dict(newest)
+        for chunk in self._chunks(partition, end):
+            yield from self._hand_out(partition, chunk, end)
+
     def follow(self, stop: Callable[[], bool] = lambda: False, *, wait_s: float = 0.5) -> Iterator[Output[T]]:
         """Available records, then arriving ones, until ``stop()``, which is called at least every ``wait_s``.
 

@@ -183,6 +183,11 @@ with open_log("embedded:data/log") as log:
     ("docs/programming.md", 'total = WCRDT(GCounter(), Tumbling.of(seconds=10), name="total")'): Around(
         _HOLON, "\nassert run_job(job, given) == [[0, 3], [0, 3]]\n"
     ),
+    ("docs/files.md", "from holon import Json"): Around(
+        "import msgspec\n\nclass Sale(msgspec.Struct):\n    at: int\n    country: str\n    cents: int\n\n"
+        "class Total(msgspec.Struct):\n    country: str\n    end_ms: int\n    cents: int\n\n",
+        'assert flow.collect({"sales": [Sale(1, "de", 5)]}) == [{"country": "de", "end_ms": 3_600_000, "cents": 5}]\n',
+    ),
     ("docs/programming.md", "from holon.dataflow import Flow, Sliding"): Around(_FLOW, _RUN_FLOW),
     ("docs/programming.md", 'visits = clicks.key_by(lambda c: c.user).window(Session("30m", slice="1m"))'): Around(
         "from examples.sessions import Click\nfrom holon import Json, Session\nfrom holon.dataflow import Flow\n"

@@ -75,6 +75,8 @@ def run(
     settings = given.settings(*node_definitions(on_error, replicas))
     declared = job_named(job, settings)
     note_unknown(declared.program.code.unknown)
+    if any(output.files is not None for output in declared.outputs.values()):
+        note(f"files are written by another command, beside this one or after it: holon sink {job}")
     from nodes.fleet.run import RunOptions
     from nodes.runtime.log_opening import open_settings_log
     from nodes.streams.jobs import open_job, request_retry
