@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from holon.columnar.atom_columns import ABSENT, Column, Kind, Layout, Path
-from holon.columnar.atoms import AtomReader, Atoms, single, write_atom
+from holon.columnar.atoms.columns import ABSENT, Column, Kind, Layout, Path
+from holon.columnar.atoms.reader import AtomReader, Atoms, single, write_atom
 from holon.columnar.structs.plan import structs_of
 from holon.errors import JobError
 from holon.formats.arrow_fields import LightRows, converted, kind_refusal, refusal

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import inspect
 
-from holon.columnar.atom_types import is_read_as, is_text, value_type
+from holon.columnar.atoms.types import is_read_as, is_text, value_type
 from holon.formats.formats import decode_each
 
 E = TypeVar("E")

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.atom_columns import ITEMS, SCALED, Column, Kind, Path
-from holon.columnar.atoms import Atoms
+from holon.columnar.atoms.columns import ITEMS, SCALED, Column, Kind, Path
+from holon.columnar.atoms.reader import Atoms
 from holon.columnar.structs.columns import Lists
 from holon.columnar.structs.decimals import Decimals
 from holon.columnar.structs.kinds import NULL, PRESENT

@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holon import Decoded
-from holon.columnar.atom_columns import Column, Kind, Layout, Path, address_of, spread
-from holon.columnar.atoms import AtomReader, Atoms, single, write_atom
+from holon.columnar.atoms.columns import Column, Kind, Layout, Path, address_of, spread
+from holon.columnar.atoms.reader import AtomReader, Atoms, single, write_atom
 from holon.columnar.loops import Loops, installed
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
 from holon.formats.batch import take_columns

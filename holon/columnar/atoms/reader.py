@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holon.columnar.atom_columns import (
+from holon.columnar.atoms.columns import (
     ITEMS,
     SCALED,
     TYPES,
@@ -27,8 +27,8 @@ from holon.columnar.atom_columns import (
     joined,
     read_column,
 )
-from holon.columnar.atom_lazy import lazy_column
-from holon.columnar.atom_types import REFUSALS, adapted, checked, first_line, list_spans, plain, python_values
+from holon.columnar.atoms.lazy import lazy_column
+from holon.columnar.atoms.types import REFUSALS, adapted, checked, first_line, list_spans, plain, python_values
 from holon.columnar.payloads import BinaryColumn
 from holon.errors import DeserializationError
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holon.columnar.atom_columns import Column, Kind
-from holon.columnar.atom_types import checked, numbers_of, plain, python_values, value_type
+from holon.columnar.atoms.columns import Column, Kind
+from holon.columnar.atoms.types import checked, numbers_of, plain, python_values, value_type
 from holon.columnar.structs.kinds import LOCAL
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

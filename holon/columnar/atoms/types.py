@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holon.columnar.atom_columns import TYPES, Kind
+from holon.columnar.atoms.columns import TYPES, Kind
 
 REFUSALS = (pa.ArrowException, OSError, EOFError, ValueError, KeyError, ArithmeticError, NotImplementedError)
 """Errors of Arrow and of pyarrow on bytes that are not their own, and on values that Python does not have.

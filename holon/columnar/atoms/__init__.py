@@ -1,0 +1,1 @@
+"""Arrow record batches as columns: their types, values that are made when they are read, and the reader."""
