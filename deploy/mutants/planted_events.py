@@ -69,6 +69,13 @@ ARROW = (
         tests=ARROW_BATCHES,
     ),
     Mutant(
+        "dictionaries may inflate to any size",
+        "holon/columnar/atoms/inflation.py",
+        "if kind not in (_DICTIONARY, _RECORDS):",
+        "if kind != _RECORDS:",
+        tests=("tests/unit/holon/columnar/atoms/test_inflation.py",),
+    ),
+    Mutant(
         "of several batches in a record the first alone is read",
         "holon/columnar/atoms/reader.py",
         "[_valid(batch) for batch in pa.ipc.open_stream(data)]",

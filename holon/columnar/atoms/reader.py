@@ -7,7 +7,7 @@ a type that is not read. Of other columns only the lengths are checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from holon.columnar.atoms.columns import (
     joined,
     read_column,
 )
+from holon.columnar.atoms.inflation import INFLATED_BYTES, inflated_bytes
 from holon.columnar.atoms.lazy import lazy_column
 from holon.columnar.atoms.types import REFUSALS, adapted, checked, first_line, list_spans, plain, python_values
 from holon.columnar.payloads import BinaryColumn
@@ -148,6 +149,8 @@ class AtomReader:
             if len(self._schemas) < _MAX_SCHEMAS:
                 self._schemas[key] = schema
         second = _next(source)
+        if second is not None:
+            _check_inflation(inflated_bytes(second))
         if second is not None and second.type == "record batch":
             third = _next(source)
             if third is None:
@@ -159,6 +162,7 @@ class AtomReader:
             reason = f"an atom is one schema and one batch{other}"
         if self.layouts[0].refusal is None:
             raise DeserializationError(reason)
+        _check_inflation(sum(inflated_bytes(message) for message in _messages(data)))
         return _few_enough([_valid(batch) for batch in pa.ipc.open_stream(data)], data.size)
 
     def _batches_of(self, records: Sequence[bytes], index: int) -> list[Batch]:
@@ -212,6 +216,19 @@ def _next(source: Any) -> Any:
         return pa.ipc.read_message(source)
     except EOFError:
         return None
+
+
+def _messages(data: pa.Buffer) -> Iterator[Any]:
+    """All messages of a stream."""
+    source = pa.BufferReader(data)
+    while (message := _next(source)) is not None:
+        yield message
+
+
+def _check_inflation(size: int) -> None:
+    """A few bytes may claim to be gigabytes, which would be allocated before the claim is looked at."""
+    if size > INFLATED_BYTES:
+        raise DeserializationError(f"compressed buffers of {size} bytes; {INFLATED_BYTES} may be")
 
 
 def _few_enough(batches: list[pa.RecordBatch], size: int) -> list[pa.RecordBatch]:
