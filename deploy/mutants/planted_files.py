@@ -32,11 +32,32 @@ FILES = (
         tests=SINK,
     ),
     Mutant(
-        "a batch that is written again may be cut elsewhere",
+        "a batch that is written again takes its own rows for duplicates",
         "nodes/file_sinks/partition.py",
         "found.before, whole=True)",
         "found.after, whole=True)",
         tests=SINK,
+    ),
+    Mutant(
+        "a batch that is written again may end elsewhere",
+        "nodes/file_sinks/partition.py",
+        "if not whole and (",
+        "if (",
+        tests=SINK,
+    ),
+    Mutant(
+        "a folder is complete although an open transaction hides rows",
+        "nodes/file_sinks/run.py",
+        "if has_ended and all(sink.caught_up() for sink in sinks):",
+        "if has_ended:",
+        tests=("tests/unit/nodes/file_sinks/test_run.py",),
+    ),
+    Mutant(
+        "files of a job that began anew go on",
+        "nodes/file_sinks/run.py",
+        "if origin > sink.incarnations.get(self._job.name, origin):",
+        "if False:",
+        tests=("tests/unit/nodes/file_sinks/test_run.py",),
     ),
     Mutant(
         "the next batch does not know what the last one had",
@@ -57,6 +78,13 @@ FILES = (
         "nodes/file_sinks/commits.py",
         "return created and self._is_newest(commit.number)",
         "return created",
+        tests=SINK,
+    ),
+    Mutant(
+        "a commit that was read is not looked for again",
+        "nodes/file_sinks/commits.py",
+        "if data is not None and self._is_newest(number):",
+        "if data is not None:",
         tests=SINK,
     ),
     Mutant(

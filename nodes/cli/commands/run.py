@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nodes.fleet.monitor import Monitor
     from nodes.fleet.run import RunOptions
     from nodes.fleet.screen import Screen
+    from nodes.fleet.sink_process import SinkProcess
     from nodes.log.contract import Log
     from nodes.machine.config import JobRun
     from nodes.settings.settings import Settings
@@ -65,9 +67,12 @@ def run(
     replicas: ReplicasOption = None,
     retry: RetryOption = False,
     no_view: Annotated[bool, typer.Option("--no-view", help="Lines now and then instead of the live view.")] = False,
+    no_files: Annotated[
+        bool, typer.Option("--no-files", help="Leave the files of outputs to holon sink; else it runs beside.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a job on a fleet of nodes, or resume it where it was.
+    """Run a job on a fleet of nodes, or resume it where it was. Files that its outputs declare are written beside.
 
     Ctrl-C or SIGTERM: the nodes finish what is in hand, checkpoint and leave; a second time ends them at once.
     """
@@ -75,8 +80,6 @@ def run(
     settings = given.settings(*node_definitions(on_error, replicas))
     declared = job_named(job, settings)
     note_unknown(declared.program.code.unknown)
-    if any(output.files is not None for output in declared.outputs.values()):
-        note(f"files are written by another command, beside this one or after it: holon sink {job}")
     from nodes.fleet.run import RunOptions
     from nodes.runtime.log_opening import open_settings_log
     from nodes.streams.jobs import open_job, request_retry
@@ -85,7 +88,7 @@ def run(
         opened = open_job(log, declared, reset=reset, accept_code=accept_code, bounded=bounded)
         if retry:
             request_retry(log, opened)
-        ran = _Ran(log, settings, RunOptions(job, nodes, accept_code), bounded, started_s)
+        ran = _Ran(log, settings, RunOptions(job, nodes, accept_code), bounded, started_s, not no_files)
         result = ran.to_the_end(opened, continues, no_view)
     _report(result, as_json)
     _end(result, declared.source.topic)
@@ -100,6 +103,7 @@ class _Ran:
     options: RunOptions
     bounded: bool
     started_s: float
+    files: bool
 
     def to_the_end(self, opened: JobRun, continues: bool, no_view: bool) -> RunAccount:
         """Until the job is done, or a node or a user has ended it; with ``continues`` until nothing is unread."""
@@ -118,7 +122,10 @@ class _Ran:
                 continue_job(self.log, opened.job, open_checkpoints(self.settings), bounded=self.bounded)
                 opened = open_job(self.log, opened.job, accept_code=self.options.accept_code)
                 continue
-            result = self._once(opened, monitor, bounds, no_view)
+            with self._files_beside(opened) as beside:
+                result = self._once(opened, monitor, bounds, no_view)
+                if beside is not None and result.ending is RunEnding.DONE:
+                    beside.finish()
             if result.ending is RunEnding.DONE:
                 result.unread = bounds.unread
             if not (continues and result.unread):
@@ -139,6 +146,14 @@ class _Ran:
         running = FleetRun(self.log, opened, monitor, self.settings, self.options, screen, end)
         ending = running.execute()
         return account(self.log, opened, monitor, nodes, ending, self._wall_s(), running.supervisor.restarts)
+
+    def _files_beside(self, opened: JobRun) -> AbstractContextManager[SinkProcess | None]:
+        """The process that writes the files of the job's outputs, if it declares any."""
+        from nodes.fleet.sink_process import SinkProcess
+
+        if not self.files or all(output.files is None for output in opened.job.outputs.values()):
+            return nullcontext()
+        return SinkProcess(self.options.reference, self.settings, note)
 
     def _wall_s(self) -> float:
         return time.monotonic() - self.started_s

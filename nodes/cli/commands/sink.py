@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,6 +54,7 @@ def sink(
     bounded: Annotated[
         bool, typer.Option("--bounded", help="Write what the outputs have now, and end; else until the job has ended.")
     ] = False,
+    parent: Annotated[int | None, typer.Option("--parent", hidden=True, help="Leave when it has gone.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write outputs of a job to files, exactly once: this process may be killed and started again at any moment.
@@ -70,7 +72,11 @@ def sink(
     from nodes.runtime.log_opening import open_settings_log
 
     with _signals() as (over, came), open_settings_log(settings) as log:
-        sinks = _opened(log, declared, chosen, settings, bounded, over)
+
+        def is_over() -> bool:
+            return over.is_set() or parent not in (None, os.getppid())
+
+        sinks = _opened(log, declared, chosen, settings, bounded, lambda: is_over() or over.wait(_POLL_INTERVAL_S))
         complete = False
         if sinks:
             with _shown(list(sinks.values())) as show:
@@ -78,7 +84,7 @@ def sink(
                     list(sinks.values()),
                     JobEnd(log, declared),
                     bounded=bounded,
-                    stop=over.is_set,
+                    stop=is_over,
                     wait=over.wait,
                     clock_s=time.monotonic,
                     show=show,
@@ -145,7 +151,7 @@ def _opened(
     chosen: dict[str, tuple[Output, Files]],
     settings: Settings,
     bounded: bool,
-    over: threading.Event,
+    stop: Callable[[], bool],
 ) -> dict[str, FileSink]:
     """The sinks, once their topics are there; none if the command was stopped before."""
     from nodes.file_sinks.sink import FileSink
@@ -158,7 +164,7 @@ def _opened(
     if missing:
         note(f"waiting for the topic {missing[0]}: job {job.name!r} has not been started")
     while any(topic not in log.topics() for topic in topics):
-        if over.wait(_POLL_INTERVAL_S):
+        if stop():
             return {}
     return {
         name: FileSink(log, open_store(files.root, settings.files), job.name, each.topic, files)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -152,13 +153,56 @@ def test_a_bounded_sink_ends_with_what_is_there_and_a_later_one_goes_on(tmp_path
     stage.log.close()
 
 
-def test_a_run_of_a_job_with_files_names_the_command_that_writes_them(tmp_path: Path):
+def run_beside(stage: Stage, folder: Path, *arguments: str) -> Command:
+    return run_command(stage, *arguments, job=FLOW, shell=f'cd "{folder}"; exec "$@"')
+
+
+def test_a_run_writes_files_beside_also_where_their_process_is_killed(stage: Stage, tmp_path: Path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    stage.feed(2000)
+    with run_beside(stage, folder) as command:
+        until(lambda: bool(list(folder.rglob("*.csv"))), "files are there while the job runs")
+        (child,) = sinks_of(command)
+        child.kill()
+        command.says("holon sink ended with -9, and is started again")
+        until(lambda: bool(sinks_of(command)), "it runs again")
+        command.signal(signal.SIGTERM)
+        command.json()
+    stage.feed(2000)
+    assert run_beside(stage, folder, "--bounded").json()["ending"] == "done"
+    for topic, root in (("filed.files.1", "rows"), ("totals", "totals")):
+        assert lines_of(folder / root) == stage.results(topic)
+        assert (folder / root / "_SUCCESS").exists()
+
+
+def sinks_of(command: Command) -> list[psutil.Process]:
+    children = psutil.Process(command.process.pid).children()
+    return [child for child in children if child.status() != psutil.STATUS_ZOMBIE and "sink" in child.cmdline()]
+
+
+def test_files_beside_end_with_a_run_that_is_killed(tmp_path: Path):
     stage = Stage(tmp_path)
-    stage.feed(10)
-    command = run_command(stage, "--bounded", job=FLOW)
-    command.says(f"files are written by another command, beside this one or after it: holon sink {FLOW}")
-    assert command.json()["outputs"] > 0
-    assert sink(stage, tmp_path).json()["complete"]
+    with run_beside(stage, tmp_path) as command:
+        until(lambda: bool(sinks_of(command)), "it runs")
+        (child,) = sinks_of(command)
+        command.signal(signal.SIGKILL)
+    until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "it has left")
+    assert stage.fed == 0
+    stage.log.close()
+
+
+def test_a_run_whose_files_cannot_be_written_fails_and_names_the_reason_and_no_files_leaves_them_out(tmp_path: Path):
+    stage = Stage(tmp_path)
+    stage.feed(100)
+    (tmp_path / "totals").write_bytes(b"")
+    (tmp_path / "rows").mkdir()
+    assert run_beside(stage, tmp_path, "--bounded", "--no-files").json()["ending"] == "done"
+    assert not list((tmp_path / "rows").rglob("*"))
+    (tmp_path / "totals").unlink()
+    assert sink(stage, tmp_path, "--output", "totals", "--to", "totals").json()["complete"]
+    code, _, said = run_beside(stage, tmp_path, "--bounded").finish()
+    assert code == 1 and "the job is done, but not all of its files are written: holon: error: the files in" in said
     stage.log.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from holon.outputs.identity import OutputId, Track
@@ -31,9 +32,9 @@ def emit_round(log: MemoryLog, number: int) -> None:
         emit(log, partition, range(number * 10 + 5, number * 10 + 10))
 
 
-def work(log: MemoryLog, store: HookedStore, rounds: range) -> None:
-    """A process: it starts, and writes what comes in these rounds."""
-    sink = sink_of(log, store, PATH, commit_after="1s")
+def work(log: MemoryLog, store: HookedStore, rounds: range, batch_rows: int = 4) -> None:
+    """A process: it starts, and writes what comes in these rounds. Of two of them each ends its batches elsewhere."""
+    sink = sink_of(log, store, PATH, batch_rows, commit_after="1s")
     for number in rounds:
         if log.end_offset(TOPIC, 1) < 15 * (number + 1):
             emit_round(log, number)
@@ -65,16 +66,16 @@ def test_a_process_that_is_killed_at_any_change_leaves_no_row_twice_and_the_next
             work(log, store.killed_at(number, done=done), range(ROUNDS))
         found = rows_in(store)
         assert not found - expected(2, range(40)), number
-        work(log, store, range(ROUNDS))
+        work(log, store, range(ROUNDS), batch_rows=3)
         assert rows_in(store) == expected(2, range(40)), number
 
 
 def test_processes_that_are_killed_one_after_the_other_at_each_of_their_changes_complete_the_files():
     for number in range(1, 8):
         log, store = output_log(), HookedStore()
-        for _ in range(200):
+        for start in range(200):
             try:
-                work(log, store.killed_at(number, done=True), range(ROUNDS))
+                work(log, store.killed_at(number, done=True), range(ROUNDS), batch_rows=3 + start % 3)
                 break
             except Killed:
                 assert not rows_in(store) - expected(2, range(40))
@@ -94,7 +95,7 @@ def test_a_process_that_is_stopped_at_any_change_while_another_one_works_does_no
 
         def hook(at: int, is_done: bool) -> None:
             if (at, is_done) == (number, done):  # noqa: B023
-                work(log, store, range(rounds))  # noqa: B023
+                work(log, store, range(rounds), batch_rows=3)  # noqa: B023
 
         stopped.hook = hook
         work(log, stopped, range(ROUNDS))
@@ -145,6 +146,36 @@ def test_only_the_newest_commits_stay():
     assert store.names("_holon/00000") == [
         f"_holon/00000/000000000{number}.{kind}" for number in (3, 4) for kind in ("commit", "done")
     ]
+
+
+class ListedBefore(HookedStore):
+    """The first listing is one of a while ago."""
+
+    listed: list[str] | None = None
+
+    def names(self, folder: str) -> list[str]:
+        found, self.listed = self.listed, None
+        return super().names(folder) if found is None else found
+
+
+def test_a_commit_that_a_stopped_process_makes_again_after_it_was_deleted_has_no_effect_on_one_that_listed_before():
+    log, store = output_log(1), HookedStore()
+    sink = sink_of(log, store)
+    listed: list[str] = []
+    for number in range(6):
+        emit(log, 0, range(number * 2, number * 2 + 2))
+        sink.turn(0.0, flush=True)
+        if number == 2:
+            listed, made = (
+                store.names("_holon/00000"),
+                msgspec.json.decode(store.values["_holon/00000/0000000002.commit"]),
+            )
+    assert "_holon/00000/0000000002.commit" not in store.values
+    store.values["_holon/00000/0000000002.commit"] = msgspec.json.encode({**made, "end": made["end"] + 1})
+    late = ListedBefore(store.values)
+    late.listed = listed
+    sink_of(log, late).turn(0.0, flush=True)
+    assert late.listed is None and rows_in(store) == expected(1, range(12))
 
 
 def test_files_that_were_taken_away_do_not_come_back():
