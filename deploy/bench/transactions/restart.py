@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deploy.bench.transactions.state_nodes import _log
+from deploy.bench.transactions.state_nodes import log_for_run
 from nexmark.bench.machine import machine
 from nexmark.pictures import write_files
 from nodes.log import Log
@@ -100,7 +100,7 @@ def main() -> None:
 def measured(transactions: int, options: argparse.Namespace) -> dict[str, Any]:
     """One run."""
     count, backlog = options.nodes, options.backlog
-    with tempfile.TemporaryDirectory() as folder, _log(folder, options.kafka_bootstrap) as (log, place):
+    with tempfile.TemporaryDirectory() as folder, log_for_run(folder, options.kafka_bootstrap) as (log, place):
         topics = create_topics(log, workload.program, SEQUENCERS)
         client = TransactionClient(log, workload.program.name)
         trim = f"node.truncate_internal_topics={str(not options.no_trim).lower()}"

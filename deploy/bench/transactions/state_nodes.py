@@ -62,10 +62,10 @@ def nodes(plan: Steady) -> dict[str, Any]:
 
 
 def _measured(plan: Steady, interval_ms: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, _log(folder, plan.bootstrap) as (log, place):
+    with tempfile.TemporaryDirectory() as folder, log_for_run(folder, plan.bootstrap) as (log, place):
         checkpoints = f"{folder}/checkpoints"
         options = (*place, f"checkpoints.url={checkpoints}", f"node.checkpoint_interval_ms={interval_ms}")
-        _load(log, ObjectCheckpoints(checkpoints), plan.keys)
+        load_accounts(log, ObjectCheckpoints(checkpoints), plan.keys)
         bench = BenchPlan(
             workload,
             WorkloadShape(plan.keys, 0.5),
@@ -81,7 +81,7 @@ def _measured(plan: Steady, interval_ms: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _log(folder: str, bootstrap: str | None) -> Iterator[tuple[Log, list[str]]]:
+def log_for_run(folder: str, bootstrap: str | None) -> Iterator[tuple[Log, list[str]]]:
     """A log for one run, and the settings that name it."""
     if bootstrap is None:
         with open_log(f"embedded:{folder}/log") as log:
@@ -96,7 +96,7 @@ def _log(folder: str, bootstrap: str | None) -> Iterator[tuple[Log, list[str]]]:
             log.delete_topics(list(log.topics()))
 
 
-def _load(log: Log, store: ObjectCheckpoints, keys: int) -> None:
+def load_accounts(log: Log, store: ObjectCheckpoints, keys: int) -> None:
     """Begin the job, with a checkpoint of every partition before its first epoch."""
     program = workload.program
     topics = create_topics(log, program, SEQUENCERS)

@@ -19,6 +19,7 @@ from nodes.errors import MissingDependency, UnknownName
 
 if TYPE_CHECKING:
     from nodes.settings.settings import Settings
+    from nodes.transactions.bench.fleet import Change
     from nodes.transactions.bench.run import BenchPlan, BenchRun
     from transactional.workloads.contract import BenchWorkload
 
@@ -27,6 +28,14 @@ KAFKA_WARMUP_S = 10.0
 """A broker that has just been started compiles itself first, on the cores of all."""
 MAX_TRANSACTIONS = 100_000_000
 Who = Literal["auto", "spark", "plain"]
+AddNodeOption = Annotated[
+    list[float] | None,
+    typer.Option("--add-node", metavar="FRACTION", min=0, max=1, help="One node more, at that share of the replies."),
+]
+RemoveNodeOption = Annotated[
+    list[float] | None,
+    typer.Option("--remove-node", metavar="FRACTION", min=0, max=1, help="The oldest node leaves (SIGTERM) there."),
+]
 
 
 @with_log_options
@@ -62,6 +71,8 @@ def bench(
     ] = None,
     replicas: ReplicasOption = None,
     kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
+    add_node: AddNodeOption = None,
+    remove_node: RemoveNodeOption = None,
     generator: Annotated[Who, typer.Option("--generator", help="Who makes the requests; they are the same.")] = "plain",
     validate: Annotated[
         Who | None,
@@ -85,9 +96,7 @@ def bench(
     count = _count(transactions, rate or 0, seconds or 0)
     if size is not None and size < chosen.smallest:
         fail(2, f"--size {size}: {workload} needs at least {chosen.smallest} {chosen.counts}")
-    kills = tuple(sorted((_kill(each, nodes) for each in kill or []), key=lambda one: one[1]))
-    if len({number for number, _ in kills}) == nodes:
-        fail(2, f"--kill of all {nodes} nodes leaves none to answer; give more --nodes")
+    changes = _changes(nodes, kill or [], add_node or [], remove_node or [])
     by_spark = spark_judges(workload, validate)
     generated = spark_does(generator, "generator")
     shape = WorkloadShape(chosen.size if size is None else size, zipf, seed, scale, depth, remote)
@@ -96,7 +105,7 @@ def bench(
 
         warmup_s = warmup if warmup is not None else KAFKA_WARMUP_S if settings.log.kind == "kafka" else 0.0
         options += () if replicas is None else ("-D", f"node.replicas={replicas}")
-        plan = BenchPlan(chosen, shape, count, rate, nodes, sequencers, kills, options, by_spark, warmup_s)
+        plan = BenchPlan(chosen, shape, count, rate, nodes, sequencers, changes, options, by_spark, warmup_s)
         with _session(settings) if generated and by_spark else nullcontext():
             result = _measured(settings, plan, generated, validate, by_spark)
     result |= {"log": settings.log.kind, "replicas": settings.node.replicas if replicas is None else replicas}
@@ -244,6 +253,19 @@ def _count(transactions: int | None, rate: float, seconds: float) -> int:
     if not 1 <= count <= MAX_TRANSACTIONS:
         fail(2, f"{count:g} transactions: a run has from 1 to {MAX_TRANSACTIONS:,}")
     return int(count)
+
+
+def _changes(nodes: int, kills: list[str], joins: list[float], leaves: list[float]) -> tuple[Change, ...]:
+    """By share of the replies."""
+    from nodes.transactions.bench.fleet import Change
+
+    killed = [_kill(each, nodes) for each in kills]
+    if len({number for number, _ in killed}) == nodes and not joins:
+        fail(2, f"--kill of all {nodes} nodes leaves none to answer; give more --nodes")
+    changes = [Change(share, "kill", number) for number, share in killed]
+    changes += [Change(share, "add-node") for share in joins]
+    changes += [Change(share, "remove-node") for share in leaves]
+    return tuple(sorted(changes))
 
 
 def _kill(text: str, nodes: int) -> tuple[int, float]:

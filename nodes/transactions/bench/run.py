@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-import psutil
-
 from nodes.errors import RunFailed
 from nodes.log import Log
-from nodes.python_process import child_environment, deferred_interrupts, module_command
 from nodes.transactions.bench.figures import Replied, counts, log_latencies_ms, spread
+from nodes.transactions.bench.fleet import BenchFleet, Change, bench_fleet
 from nodes.transactions.bench.saved_state import newest_checkpoints, wait_for_checkpoints
 from nodes.transactions.clients.client import BadReply, TransactionClient
 from nodes.transactions.settled import wait_until_settled
@@ -34,7 +28,7 @@ VIOLATIONS_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
-    """``rate`` None: one burst. ``kills``: node number and the share of the replies at which it is killed.
+    """``rate`` None: one burst. ``changes`` of the fleet, in the order in which they happen.
 
     For ``warmup_s`` seconds the same is done before, and is in no figure: a new broker compiles itself meanwhile.
     ``options`` of the command line name the log for the nodes. ``saved``: the run ends only when checkpoints hold
@@ -47,7 +41,7 @@ class BenchPlan:
     rate: float | None
     nodes: int
     sequencers: int
-    kills: tuple[tuple[int, float], ...] = ()
+    changes: tuple[Change, ...] = ()
     options: tuple[str, ...] = ()
     saved: bool = False
     warmup_s: float = 0.0
@@ -73,16 +67,16 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
     client = TransactionClient(log, program.name)
     if requests is None:
         requests = workload.requests(plan.shape, 0, plan.transactions)
-    with _nodes(plan) as processes:
+    with bench_fleet(workload.reference, plan.sequencers, plan.options, plan.nodes, ANSWER_S) as fleet:
         wait_until_settled(log, topics, (plan.sequencers, program.partitions), plan.nodes, ANSWER_S)
         loaded = send_and_wait(client, [] if plan.loaded else workload.load(plan.shape))
         if any(isinstance(outcome, Aborted) for outcome in loaded.outcomes.values()):
             raise RunFailed(f"{workload.name} was loaded in vain: {unexpected(workload, loaded)}; is its log new?")
         whole = _warmed(client, plan)
         warmed = len(whole.requests)
-        cpu = _cpu_s(processes)
-        history = _send_paced(client, requests, plan.rate, processes, plan.kills)
-        cpu_s = _cpu_s(processes) - cpu
+        cpu = fleet.cpu_s()
+        history = _send_paced(client, requests, plan.rate, plan.changes, fleet.apply)
+        cpu_s = fleet.cpu_s() - cpu
         _add(whole, history)
         replied = Replied(log, program)
 
@@ -97,7 +91,7 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
             wait_for_checkpoints(log, program, plan.sequencers, last, ANSWER_S)
     checkpoints = newest_checkpoints(log, program, plan.sequencers) if plan.saved else {}
     by_log = spread(log_latencies_ms(log, program, replied, requests))
-    figures = {**_figures(plan, history, cpu_s), "warmup_s": plan.warmup_s, "warmup_transactions": warmed}
+    figures = {**_figures(plan, fleet, history, cpu_s), "warmup_s": plan.warmup_s, "warmup_transactions": warmed}
     figures |= {"log_latency_ms": by_log, **counts(log, program, plan.sequencers, min(epochs), max(epochs))}
     figures |= {"repeats_dropped": Replied(log, program).repeats}
     return BenchRun({**figures, "invariants": not wrong, "violations": wrong[:VIOLATIONS_SHOWN]}, checkpoints)
@@ -108,9 +102,7 @@ def _warmed(client: TransactionClient, plan: BenchPlan) -> RequestHistory:
     whole, first = RequestHistory(), plan.transactions
     if plan.rate is not None:
         count = round(plan.rate * plan.warmup_s)
-        return (
-            _send_paced(client, plan.workload.requests(plan.shape, first, count), plan.rate, [], ()) if count else whole
-        )
+        return _send_paced(client, plan.workload.requests(plan.shape, first, count), plan.rate) if count else whole
     spent_s = 0.0
     while spent_s < plan.warmup_s:
         burst = plan.workload.requests(plan.shape, first, plan.transactions)
@@ -131,18 +123,18 @@ def _add(whole: RequestHistory, part: RequestHistory) -> None:
 
 def send_and_wait(client: TransactionClient, requests: Sequence[WireRequest]) -> RequestHistory:
     """All at once. Raises ``RunFailed`` if replies stay out."""
-    return _send_paced(client, requests, None, [], ())
+    return _send_paced(client, requests, None)
 
 
 def _send_paced(
     client: TransactionClient,
     requests: Sequence[WireRequest],
     rate: float | None,
-    processes: Sequence[subprocess.Popen[bytes]],
-    kills: Sequence[tuple[int, float]],
+    changes: Sequence[Change] = (),
+    apply: Callable[[Change], None] = lambda _: None,
 ) -> RequestHistory:
     """Send all, at ``rate`` a second or at once, and wait for all replies."""
-    history, waiting, pending = RequestHistory(list(requests)), list(kills), 0
+    history, waiting, pending = RequestHistory(list(requests)), list(changes), 0
     start = last = send_at = time.monotonic()
     while len(history.answered) < len(requests):
         now = time.monotonic()
@@ -161,14 +153,14 @@ def _send_paced(
                 raise outcome
             history.answered[name] = last = now
             history.outcomes[name] = outcome
-        while waiting and len(history.answered) >= waiting[0][1] * len(requests):
-            processes[waiting.pop(0)[0]].send_signal(signal.SIGKILL)
+        while waiting and len(history.answered) >= waiting[0].share * len(requests):
+            apply(waiting.pop(0))
         if now - last > ANSWER_S:
             raise RunFailed(f"{len(requests) - len(history.answered)} requests had no reply for {ANSWER_S:g} s")
     return history
 
 
-def _figures(plan: BenchPlan, history: RequestHistory, cpu_s: float) -> dict[str, object]:
+def _figures(plan: BenchPlan, fleet: BenchFleet, history: RequestHistory, cpu_s: float) -> dict[str, object]:
     count = len(history.answered)
     times = sorted(history.answered.values())
     gaps = [later - sooner for sooner, later in pairwise(times)]
@@ -177,7 +169,8 @@ def _figures(plan: BenchPlan, history: RequestHistory, cpu_s: float) -> dict[str
         **asdict(plan.shape),
         "nodes": plan.nodes,
         "rate": plan.rate,
-        "killed": [number for number, _ in plan.kills],
+        "killed": [number for kind, number, _ in fleet.changed if kind == "kill"],
+        "changes": fleet.silences(times),
         "transactions": count,
         "transactions_per_s": round(count / (times[-1] - min(history.sent.values()))),
         "user_aborted": sum(isinstance(outcome, Aborted) for outcome in history.outcomes.values()),
@@ -187,34 +180,3 @@ def _figures(plan: BenchPlan, history: RequestHistory, cpu_s: float) -> dict[str
         "longest_silence_ms": 1000 * max(gaps, default=0.0),
         "cpu_us_per_transaction": 1e6 * cpu_s / count,
     }
-
-
-@contextmanager
-def _nodes(plan: BenchPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
-    command = module_command("nodes.cli", "txn", "node", plan.workload.reference)
-    # The figures are of the whole log.
-    command += ["--sequencers", str(plan.sequencers), *plan.options, "-D", "node.truncate_internal_topics=false"]
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
-        for number in range(plan.nodes):
-            with deferred_interrupts():
-                processes.append(subprocess.Popen([*command, "--number", str(number)], env=child_environment()))
-        yield processes
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                os.kill(process.pid, signal.SIGTERM)
-        for process in processes:
-            process.wait(ANSWER_S)
-
-
-def _cpu_s(processes: Sequence[subprocess.Popen[bytes]]) -> float:
-    """CPU seconds of those that live."""
-    total = 0.0
-    for process in processes:
-        try:
-            times = psutil.Process(process.pid).cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system
-    return total

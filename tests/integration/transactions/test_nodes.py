@@ -131,3 +131,18 @@ def test_the_bench_kills_a_node_and_finds_all_the_money(tmp_path: Path) -> None:
     assert (result["transactions"], result["invariants"], result["user_aborted"]) == (600, True, 0)
     assert result["conflicts"] == result["reruns"] and result["log"] == "embedded"
     assert result["warmup_transactions"] and result["warmup_transactions"] % 600 == 0
+
+
+def test_nodes_join_and_leave_while_the_bench_runs_and_all_the_money_is_there(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "nodes.cli", "txn", "bench", "ycsb-t", "--rate", "200", "--seconds", "5"]
+    command += ["--accounts", "500", "--add-node", "0.2", "--remove-node", "0.5", "--remove-node", "0.7"]
+    command += ["--log-dir", str(tmp_path / "log"), "--json", *PATIENT]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=4 * PLENTY_S, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["transactions"], result["invariants"], result["killed"]) == (1000, True, [])
+    assert [(each["change"], each["node"]) for each in result["changes"]] == [
+        ("add-node", 2),
+        ("remove-node", 0),
+        ("remove-node", 1),
+    ]

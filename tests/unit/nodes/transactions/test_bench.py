@@ -7,6 +7,7 @@ import pytest
 from nodes.errors import RunFailed
 from nodes.log.memory import MemoryLog
 from nodes.transactions.bench.figures import Replied, log_latencies_ms, spread
+from nodes.transactions.bench.fleet import BenchFleet
 from nodes.transactions.bench.prepared import Prepared, prepare, prepare_partition, prepared_requests
 from nodes.transactions.topics import create_topics
 from transactional.epochs.messages import Replies, Reply, to_bytes
@@ -70,3 +71,12 @@ def test_latency_by_the_log_is_from_the_request_to_its_first_reply() -> None:
 def test_spread_takes_the_nearest_rank() -> None:
     assert spread(list(range(100, 0, -1))) == {"avg": 50.5, "p50": 50, "p90": 90, "p99": 99, "max": 100}
     assert spread([7.0]) == {"avg": 7.0, "p50": 7.0, "p90": 7.0, "p99": 7.0, "max": 7.0}
+
+
+def test_each_change_of_the_fleet_has_the_longest_time_without_a_reply_until_the_next_one() -> None:
+    fleet = BenchFleet(())
+    fleet.changed = [("add-node", 2, 10.0), ("remove-node", 0, 12.0)]
+    answered = [9.0, 10.5, 10.6, 11.75, 12.25, 13.0, 15.0]
+    first, second = fleet.silences(answered)
+    assert first == {"change": "add-node", "node": 2, "longest_silence_ms": pytest.approx(1150)}
+    assert second == {"change": "remove-node", "node": 0, "longest_silence_ms": pytest.approx(2000)}

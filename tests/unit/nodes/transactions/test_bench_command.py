@@ -66,6 +66,7 @@ def test_spark_by_name_is_demanded(
         (["ycsb-t", "--transactions", "5", "--kill", "2@0.5"], "nodes count from 0 to 1"),
         (["ycsb-t", "--transactions", "5", "--kill", "0"], "NODE@FRACTION"),
         (["ycsb-t", "--transactions", "5", "--nodes", "1", "--kill", "0@0.5"], "leaves none to answer"),
+        (["ycsb-t", "--transactions", "5", "--add-node", "1.5"], "--add-node"),
         (["ycsb-t", "--transactions", "5", "--log", "kafkaa"], "'kafkaa' is not one of"),
     ],
 )
