@@ -1,4 +1,4 @@
-"""Bugs in what jobs in a row, and a job that goes on behind its end, rest on."""
+"""Bugs in what jobs in a row, a job that goes on behind its end, and checkpoints that hold what changed rest on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from deploy.mutants.model import Mutant
 DUPLICATES = "tests/unit/holon/tracks/test_upstream_duplicates.py"
 UPSTREAM = "tests/unit/nodes/streams/test_upstream.py"
 CONTINUING = "tests/unit/nodes/streams/test_continuing.py"
+PARTS = "tests/unit/nodes/machine/test_checkpoint_parts.py::"
+COPIES = "tests/unit/nodes/checkpoints/test_copies.py"
+TRACKS = "tests/laws/test_parts.py::test_a_whole_checkpoint_and_its_parts_are_the_track"
 FEEDING = "tests/unit/nodes/transactions/test_bound_streams.py"
 
 CHAINS = (
@@ -86,5 +89,99 @@ CHAINS = (
         "        for (partition_of, track), runs in ascents(chunk.headers, run.job.name, run.origin).items():\n",
         "        for (partition_of, track), runs in ascents(chunk.headers, run.job.name, run.incarnation).items():\n",
         tests=(CONTINUING,),
+    ),
+)
+
+CHECKPOINT_PARTS = (
+    Mutant(
+        "parts that are joined lose the older changes",
+        "wcrdt/replica/changes.py",
+        "                    made.changes.setdefault(key, []).extend(wires)\n",
+        "                    made.changes[key] = wires\n",
+        tests=(PARTS + "test_each_part_with_what_it_rests_on_is_the_state",),
+    ),
+    Mutant(
+        "a part forgets which windows of the whole checkpoint are gone",
+        "wcrdt/replica/changes.py",
+        "        self.dropped_through_ms = max(self.dropped_through_ms, end_ms)\n",
+        "",
+        tests=(TRACKS + "[gcounter-OwnTrack]",),
+    ),
+    Mutant(
+        "a part lacks what was sent before",
+        "wcrdt/replica/slots.py",
+        "        if self._collected is not None:\n            self._collected.add(self._changed)\n        self.mark",
+        "        self.mark",
+        tests=(PARTS + "test_each_part_with_what_it_rests_on_is_the_state",),
+    ),
+    Mutant(
+        "a part holds what a private track has taken back",
+        "wcrdt/replica/slots.py",
+        "            super()._change_anew(state, window, value)\n",
+        "            pass\n",
+        tests=(PARTS + "test_a_part_has_no_inserts_that_were_taken_back",),
+    ),
+    Mutant(
+        "a part is joined with a checkpoint that it does not go on from",
+        "holon/tracks/parts.py",
+        "    if new.since != below.to or new.full:\n",
+        "    if new.full:\n",
+        tests=(PARTS + "test_a_part_without_what_it_rests_on_is_refused",),
+    ),
+    Mutant(
+        "what parts rest on has one file",
+        "nodes/machine/checkpoints/parts.py",
+        "            copies = KEPT_CHECKPOINTS if joined else 1",
+        "            copies = 1",
+        tests=(PARTS + "test_a_part_rests_on_few_others_and_what_is_rested_on_has_copies",),
+    ),
+    Mutant(
+        "an owner that was none goes on with its old parts",
+        "nodes/machine/checkpoints/parts.py",
+        "        self._below = []\n        task.stop_collecting()\n",
+        "        pass\n",
+        tests=(PARTS + "test_a_standby_collects_nothing",),
+    ),
+    Mutant(
+        "a state of which all changes goes on with parts",
+        "nodes/machine/checkpoints/parts.py",
+        "                self._wholes = self._config.pause + 1\n",
+        "                pass\n",
+        tests=(PARTS + "test_where_all_changes_many_whole_checkpoints_follow_and_nothing_is_collected",),
+    ),
+    Mutant(
+        "the copies of a checkpoint are never read",
+        "nodes/checkpoints/store.py",
+        "            if other != name and file_names.parse_name(other).checkpoint == parsed.checkpoint:\n",
+        "            if other == name:\n",
+        tests=(COPIES,),
+    ),
+    Mutant(
+        "what others rest on is deleted",
+        "nodes/checkpoints/store.py",
+        " or name in keep or parsed.checkpoint in needed:\n",
+        " or name in keep:\n",
+        tests=(COPIES,),
+    ),
+    Mutant(
+        "a checkpoint behind those in use is deleted before a part rests on it",
+        "nodes/streams/io/partition_checkpoints.py",
+        "in_use, {name, *below})\n",
+        "in_use, below)\n",
+        tests=(COPIES,),
+    ),
+    Mutant(
+        "a part of an owner that was replaced counts",
+        "nodes/machine/ownership/ownership.py",
+        " or (not owned and (self._owners_save or rests_on(saved))):\n",
+        " or (not owned and self._owners_save):\n",
+        tests=(PARTS + "test_a_part_counts_under_the_newest_claim_alone",),
+    ),
+    Mutant(
+        "older releases read a control checkpoint that has parts",
+        "nodes/machine/control_state.py",
+        "    formats += [m.PARTS_VERSION for",
+        "    formats += [m.FIRST_VERSION for",
+        tests=(PARTS + "test_older_releases_stop_at_a_part_and_read_whole_ones",),
     ),
 )

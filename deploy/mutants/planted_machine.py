@@ -56,7 +56,7 @@ MACHINE = (
     ),
     Mutant(
         "a checkpoint is recorded under any name",
-        "nodes/machine/ownership/ownership.py",
+        "nodes/machine/durable.py",
         "if not is_name_of(saved.name, saved.incarnation, saved.partition, saved.record_position, saved.answered):",
         "if False:",
         tests=("tests/attack/test_control_records.py::test_forged_names_of_checkpoints_have_no_effect",),

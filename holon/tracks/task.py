@@ -6,7 +6,7 @@ the node's part (Holon, section 4.3: "executes a piece of work for a partition f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,11 +22,12 @@ from holon.program.program import WindowHandler, instantiate, own_states, paths
 from holon.program.scope import Scope
 from holon.program.states import StateDeclaration, Windowed
 from holon.tracks.admission import AdmissionCounts
+from holon.tracks.parts import Part, PartHead
 from holon.tracks.record_track import Input, RecordTrack
 from holon.tracks.snapshot import RecordPart, Snapshot, WindowPart, record_digest
 from holon.tracks.window_track import WindowTrack
 from wcrdt.replica.replica import Replica, SlotDelta
-from wcrdt.replica.slots import Position
+from wcrdt.replica.slots import OwnTrack, Position, TrackDelta
 from wcrdt.windows.assigners import END_OF_TIME_MS
 
 
@@ -162,24 +163,62 @@ class PartitionTask:
 
         Raises ``UserFunctionError`` where a Local cannot be checkpointed.
         """
+        return self._snapshot(self._encoded_locals(), [track.full_delta() for track in self._tracks])
+
+    def collect(self) -> None:
+        """From here on all that changes is collected, for parts that rest on a snapshot of now."""
+        for track in self._tracks:
+            track.collect()
+
+    def stop_collecting(self) -> None:
+        """No part follows."""
+        for track in self._tracks:
+            track.stop_collecting()
+
+    def part(self, rests_on: Sequence[str], joined: int) -> Part:
+        """As ``snapshot``: the changes since the last of ``rests_on``, behind which ``joined`` parts were made.
+
+        All deltas must have been taken.
+        """
+        encoded = self._encoded_locals()
+        parts = [track.part(joined) for track in self._tracks]
+        head = PartHead(list(rests_on), [part.dropped_through_ms for part in parts])
+        return Part(head, self._snapshot(encoded, [part.delta for part in parts]))
+
+    @property
+    def _tracks(self) -> list[OwnTrack]:
+        """In the order of ``PartHead``."""
+        return [self.scope.record, self.scope.private, *self.scope.answers]
+
+    def _encoded_locals(self) -> tuple[dict[str, bytes], dict[str, bytes]]:
         assert not self.waiting, "a snapshot inside of a record"
         try:
-            return self._snapshot()
+            return self.scope.encode_locals("record"), self.scope.encode_locals("window")
         except UnserializableState as error:
             raise self.records.unserializable(error) from error
 
-    def _snapshot(self) -> Snapshot:
-        first, *later = [track.full_delta() for track in self.scope.answers]
+    def _snapshot(self, encoded: tuple[dict[str, bytes], dict[str, bytes]], tracks: list[TrackDelta]) -> Snapshot:
+        slot, private, first, *later = tracks
         answers = WindowPart(
             first,
-            self.scope.encode_locals("window"),
+            encoded[1],
             self.outbox.window_end_ms,
             dict(sorted(self.outbox.window_counts.items())),
             later,
             self.outbox.held_parts(),
             self.scope.late.of_handlers,
         )
-        return Snapshot(self.partition, self._record_part(), answers, self.punctuations)
+        record = RecordPart(
+            slot,
+            private,
+            encoded[0],
+            msgspec.structs.replace(self.records.counts),
+            self.records.ended,
+            self.records.duplicates.seen(),
+            self.records.closing,
+            self.began_behind[1] if self._last is None else record_digest(*self._last),
+        )
+        return Snapshot(self.partition, record, answers, self.punctuations)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Become what ``snapshot`` describes; the task must be fresh."""
@@ -194,19 +233,6 @@ class PartitionTask:
         self.outbox.hold_again(window.held)
         self.scope.late.of_handlers = window.late_inserts
         self.punctuations = snapshot.punctuations
-
-    def _record_part(self) -> RecordPart:
-        counts = msgspec.structs.replace(self.records.counts)
-        return RecordPart(
-            self.scope.record.full_delta(),
-            self.scope.private.full_delta(),
-            self.scope.encode_locals("record"),
-            counts,
-            self.records.ended,
-            self.records.duplicates.seen(),
-            self.records.closing,
-            self.began_behind[1] if self._last is None else record_digest(*self._last),
-        )
 
     def _load_record_part(self, part: RecordPart) -> None:
         self.scope.record.restore(part.slot)

@@ -43,6 +43,11 @@ class CheckpointName(NamedTuple):
     attempt: int
 
     @property
+    def checkpoint(self) -> tuple[CheckpointKey, str]:
+        """Equal for all files of the same contents."""
+        return self.key, self.digest
+
+    @property
     def age_order(self) -> tuple[Position, Position, int, str]:
         """Sorts checkpoints of one partition from the oldest to the newest."""
         return self.key.record_position, self.key.answered, self.attempt, self.digest

@@ -24,7 +24,7 @@ _BODY = struct.Struct(">BQ")
 _WRITER_BYTES = 255
 OVERHEAD_BYTES = _HEAD.size + 1 + _WRITER_BYTES + _BODY.size
 _RAW, _ZLIB = 0, 1
-_SAMPLES, _SAMPLE_BYTES = 8, 16 << 10
+_SAMPLES, _SAMPLE_BYTES, _LEAST_SAMPLE_BYTES = 8, 16 << 10, 512
 _PAYS = 0.5
 _SMALL_BYTES = 64 << 20
 _FAR, _PIECE_BYTES = 16, 1 << 20
@@ -46,9 +46,10 @@ def pack(contents: bytes, writer: str = "") -> bytes:
 def _pays(contents: bytes) -> bool:
     """Whether compressing is worth its time, by a sample of what is large: 18 s of CPU a GB."""
     step = len(contents) // _SAMPLES
-    if step < _SAMPLE_BYTES:
+    size = min(_SAMPLE_BYTES, step // _SAMPLES)
+    if size < _LEAST_SAMPLE_BYTES:
         return True
-    sample = b"".join(contents[start : start + _SAMPLE_BYTES] for start in range(0, step * _SAMPLES, step))
+    sample = b"".join(contents[start : start + size] for start in range(0, step * _SAMPLES, step))
     return len(zlib.compress(sample, 1)) < _PAYS * len(sample)
 
 

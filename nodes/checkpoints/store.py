@@ -7,6 +7,7 @@ folders, clouds and Redis offer alike). A value that was read is checked against
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from nodes.checkpoints import file_names
@@ -35,6 +36,7 @@ __all__ = [
     "CheckpointTooLarge",
     "StoreGone",
     "StoreUnavailable",
+    "load_copy",
 ]
 
 KEPT_CHECKPOINTS = 3
@@ -54,21 +56,30 @@ class StoreGone(StoreUnavailable):
     """The store's folder was deleted, moved or replaced: waiting does not bring it back."""
 
 
-def not_needed(newest_first: Sequence[str], keep: Collection[str]) -> list[str]:
+def not_needed(newest_first: Sequence[str], keep: Collection[str], below: Collection[str] = ()) -> list[str]:
     """Of a partition's checkpoints: what ``CheckpointStore.prune`` deletes."""
     kept = [file_names.parse_name(name).age_order for name in keep]
-    return [
-        name
-        for name in newest_first[KEPT_CHECKPOINTS:]
-        if name not in keep and (not kept or file_names.parse_name(name).age_order < min(kept))
-    ]
+    needed = {file_names.parse_name(name).checkpoint for name in below}
+    found: list[str] = []
+    seen: dict[object, None] = {}
+    for name in newest_first:
+        parsed = file_names.parse_name(name)
+        seen[parsed.checkpoint] = None
+        if len(seen) <= KEPT_CHECKPOINTS or name in keep or parsed.checkpoint in needed:
+            continue
+        if not kept or parsed.age_order < min(kept):
+            found.append(name)
+    return found
 
 
 class CheckpointStore(Protocol):
     """Durable, immutable values. Safe to use from several processes at once."""
 
-    def save(self, key: CheckpointKey, data: bytes) -> str:
-        """Make ``data`` durable and return its name; saving the same again gives the same name."""
+    def save(self, key: CheckpointKey, data: bytes, copies: int = 1) -> str:
+        """Make ``data`` durable and return its name; saving the same again gives the same name.
+
+        ``copies``: so many files of these contents are intact then, under names that ``load_copy`` tries.
+        """
         ...
 
     def load(self, name: str) -> bytes:
@@ -79,10 +90,13 @@ class CheckpointStore(Protocol):
         """The names of a partition's checkpoints, newest first; whether they are intact shows only ``load``."""
         ...
 
-    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
+    def prune(
+        self, job: str, incarnation: int, partition: int, keep: Collection[str] = (), below: Collection[str] = ()
+    ) -> list[str]:
         """Delete a partition's checkpoints but the newest ``KEPT_CHECKPOINTS``, ``keep`` and what is newer than those.
 
         So a caller that knows only old ones deletes none of the newer ones. Returns the deleted names.
+        ``below``: checkpoints that others rest on stay too, with all copies.
         Those of earlier incarnations are deleted too: nobody can go back to one.
         """
         ...
@@ -90,6 +104,19 @@ class CheckpointStore(Protocol):
     def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
         """Delete these of a partition's checkpoints, for who knows better than ``prune`` what is needed."""
         ...
+
+
+def load_copy(store: CheckpointStore, name: str) -> bytes:
+    """The contents, of whichever file with these that is intact. Raises as ``CheckpointStore.load``."""
+    try:
+        return store.load(name)
+    except (CheckpointDamaged, CheckpointMissing):
+        parsed = file_names.parse_name(name)
+        for other in store.list(*parsed.key[:3]):
+            if other != name and file_names.parse_name(other).checkpoint == parsed.checkpoint:
+                with suppress(CheckpointDamaged, CheckpointMissing):
+                    return store.load(other)
+        raise
 
 
 class Blobs(Protocol):
@@ -141,7 +168,7 @@ class BlobCheckpoints:
         self.max_contents_bytes = max_contents_bytes
         self._pruned_earlier: set[tuple[str, int, int]] = set()
 
-    def save(self, key: CheckpointKey, data: bytes) -> str:
+    def save(self, key: CheckpointKey, data: bytes, copies: int = 1) -> str:
         """As ``CheckpointStore.save``. Raises ``StoreUnavailable``, ``CheckpointTooLarge`` or ``BadCheckpointName``.
 
         A name holds the contents' digest: if it exists and is intact, it is this checkpoint already, be it of another
@@ -153,11 +180,14 @@ class BlobCheckpoints:
         digest, packed = file_names.digest_of(data), fmt.pack(data, release() or "")
         self._require_size(at, " compressed", len(packed), self.blobs.largest_bytes)
         name = ""
-        for attempt in range(_ATTEMPTS):
+        saved: list[str] = []
+        for attempt in range(_ATTEMPTS + copies - 1):
             name = file_names.name_of(key, digest, attempt)
             if self.blobs.create(name, packed) or self._is_intact(name):
                 self.blobs.secure(name)
-                return name
+                saved.append(name)
+                if len(saved) == copies:
+                    return saved[0]
         raise StoreUnavailable(
             f"checkpoint {name} in {self.blobs.where}: {_ATTEMPTS} damaged files of it; check the disk"
         )
@@ -195,9 +225,11 @@ class BlobCheckpoints:
                 continue  # somebody else's file
         return [name for _, name in sorted(parsed, reverse=True)]
 
-    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
+    def prune(
+        self, job: str, incarnation: int, partition: int, keep: Collection[str] = (), below: Collection[str] = ()
+    ) -> list[str]:
         """As ``CheckpointStore.prune``."""
-        old = not_needed(self.list(job, incarnation, partition), keep)
+        old = not_needed(self.list(job, incarnation, partition), keep, below)
         for name in old:
             self.blobs.delete(name)
         self.blobs.tidy(file_names.folder_of(job, incarnation, partition))

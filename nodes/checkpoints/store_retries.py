@@ -51,8 +51,9 @@ class PatientCheckpoints:
         self._sleep = sleep
         self._clock_s = clock_s
 
-    def save(self, key: CheckpointKey, data: bytes) -> str:
-        return self._retry(f"a checkpoint of partition {key.partition} waits", lambda: self._store.save(key, data))
+    def save(self, key: CheckpointKey, data: bytes, copies: int = 1) -> str:
+        waits = f"a checkpoint of partition {key.partition} waits"
+        return self._retry(waits, lambda: self._store.save(key, data, copies))
 
     def load(self, name: str) -> bytes:
         return self._retry(f"the partition of checkpoint {name} waits", lambda: self._store.load(name))
@@ -60,9 +61,11 @@ class PatientCheckpoints:
     def list(self, job: str, incarnation: int, partition: int) -> list[str]:
         return self._retry(f"partition {partition} waits", lambda: self._store.list(job, incarnation, partition))
 
-    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
+    def prune(
+        self, job: str, incarnation: int, partition: int, keep: Collection[str] = (), below: Collection[str] = ()
+    ) -> list[str]:
         try:
-            return self._store.prune(job, incarnation, partition, keep)
+            return self._store.prune(job, incarnation, partition, keep, below)
         except StoreUnavailable as error:
             logger.warning("old checkpoints of partition %d stay: %s", partition, error)
             return []

@@ -12,6 +12,21 @@ from nodes.machine import messages as m
 
 
 @dataclass(frozen=True, slots=True)
+class PartsConfig:
+    """When checkpoints of a partition hold what has changed: parts, behind a whole one of more than ``above_bytes``.
+
+    At most ``most`` parts follow a whole one, and all together have at most ``most_times`` its size and one more. After
+    a part with more than ``most_share`` of its size, ``pause`` whole ones come.
+    """
+
+    above_bytes: int = 1 << 20
+    most: int = 63
+    most_times: float = 2.0
+    most_share: float = 0.5
+    pause: int = 16
+
+
+@dataclass(frozen=True, slots=True)
 class NodeConfig:
     """The parameters of a node at its start. Times in ms.
 
@@ -50,6 +65,7 @@ class NodeConfig:
     group_heartbeats_above: int = 32
     max_uncheckpointed_bytes: int = 0
     broadcast_max_per_s: int = 0
+    parts: PartsConfig = PartsConfig()
     until: tuple[int, ...] = ()
 
 

@@ -21,7 +21,7 @@ class ControlledPartition(msgspec.Struct, array_like=True):
     version: int = 0
     released_to: str | None = None
     end_offset: int | None = None
-    checkpoints: list[m.CheckpointSaved] = []  # oldest first
+    checkpoints: list[m.CheckpointSaved | m.PartSaved] = []  # oldest first
     failures: list[m.Failed] = []  # one for each code hash, in log order
     end_reached: bool = False
     deaths: int = 0  # owners that were taken over from without a release since the last checkpoint that got on
@@ -64,7 +64,9 @@ _DECODER = msgspec.msgpack.Decoder(ControlCheckpoint)
 
 def encode_control_checkpoint(checkpoint: ControlCheckpoint) -> bytes:
     """Raises ``BadMessage`` (too large)."""
-    formats = [crashed.format for state in checkpoint.state.partitions for crashed in state.crashed]
+    states = checkpoint.state.partitions
+    formats = [crashed.format for state in states for crashed in state.crashed]
+    formats += [m.PARTS_VERSION for state in states for saved in state.checkpoints if isinstance(saved, m.PartSaved)]
     return m.seal(checkpoint, MAX_CHECKPOINT_BYTES, max(formats, default=m.FIRST_VERSION))
 
 

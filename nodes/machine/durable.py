@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nodes.checkpoints.errors import BadCheckpointName
+from nodes.checkpoints.file_names import is_name_of, parse_name
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlledPartition
 from wcrdt.replica.slots import WINDOW_START, Position
@@ -45,3 +47,20 @@ def reaches(new: m.CheckpointSaved, old: m.CheckpointSaved) -> bool:
         and new.watermark_ms >= old.watermark_ms
         and new.done >= old.done
     )
+
+
+def rests_on(saved: m.CheckpointSaved) -> tuple[str, ...]:
+    """The names of the checkpoints that this one depends on; none of a whole one."""
+    return saved.rests_on if isinstance(saved, m.PartSaved) else ()
+
+
+def is_named(saved: m.CheckpointSaved) -> bool:
+    """Whether the names in it are those that a store gives: its own, and what is below it in the same folder."""
+    if not is_name_of(saved.name, saved.incarnation, saved.partition, saved.record_position, saved.answered):
+        return False
+    key = parse_name(saved.name).key
+    try:
+        below = [parse_name(name).key for name in rests_on(saved)]
+    except BadCheckpointName:
+        return False
+    return all(each[:3] == key[:3] and each[3] <= key[3] and each[4] <= key[4] for each in below)

@@ -70,12 +70,16 @@ class ReadTail:
 
 @dataclass(frozen=True, slots=True)
 class SaveCheckpoint:
+    """Save it in so many ``copies``; ``rests_on``: names of the checkpoints that it depends on, if it is a part."""
+
     partition: int
     version: int
     ticket: int
     record_position: Position
     answered: Position
     data: bytes
+    copies: int = 1
+    rests_on: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

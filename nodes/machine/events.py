@@ -73,7 +73,10 @@ class InputEndRequested:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLoaded:
-    """``data`` of the newest intact one of ``tried``, None if there is none; ``problems``: of the others."""
+    """``data`` of the newest intact one of ``tried``, None if there is none; ``problems``: of the others.
+
+    ``below``: the data of the checkpoints that it rests on, if it is a part.
+    """
 
     partition: int
     version: int
@@ -81,6 +84,7 @@ class CheckpointLoaded:
     data: bytes | None
     problems: list[str] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
+    below: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,8 @@
 Two rules for this file: bytes from outside fail here and nowhere later, as ``BadMessage``; a message is a value and
 knows nothing of what it does. The envelope is one byte of format version, the CRC-32 of version and payload (4 bytes,
 big-endian), and the payload in MessagePack. These five bytes mean the same in every version, so that damage is never
-taken for a newer version.
-
-A damaged message is the same for every reader, so all ignore it and still agree. One of a *newer version* is not: an
-older node that skipped it on the control topic would fold another state than its peers. It must stop instead
-(``docs/design/control.md``, versions).
+taken for a newer version. All readers ignore a damaged message alike; one of a *newer version* stops an older node,
+which would fold another state than its peers without it (``docs/design/control.md``, versions).
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ import msgspec
 from wcrdt.replica.replica import Punctuation, SlotDelta
 from wcrdt.replica.slots import Position
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 """The newest that this release reads. It writes a message in the oldest format that has its fields (``format``)."""
 FIRST_VERSION = 1
 NUMBERED_VERSION = 3
@@ -31,6 +28,8 @@ COLUMNS_VERSION = 4
 """Since this one nodes write keyed state as columns into deltas and checkpoints, which a node before it cannot read."""
 LATE_BY_STATE_VERSION = 5
 """Since this one checkpoints count the rows that are late for each state, where there are some."""
+PARTS_VERSION = 6
+"""Since this one a checkpoint may rest on others, which a node before it would not read, and would delete."""
 MAX_CONTROL_BYTES = 1 << 20
 MAX_BROADCAST_BYTES = 64 << 20
 MAX_PARTITIONS = 100_000
@@ -62,7 +61,6 @@ UPSTREAM = "upstream"
 
 CONTINUES = "continues"
 """Where an incarnation goes on behind the end of the one before: from what, for nodes that know how."""
-
 
 ANSWER_KEY = "answer key"
 """Of a transactional job, since version 3: with it (in hexadecimal) nodes prove answers of external calls."""
@@ -204,6 +202,16 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
         return (self.answered_ms, self.answered_stage)
 
 
+class PartSaved(CheckpointSaved, frozen=True, tag="part"):
+    """Of a part: ``rests_on`` are the names of the checkpoints that it depends on. Since version 6."""
+
+    rests_on: Annotated[tuple[Name, ...], msgspec.Meta(max_length=16)] = ()
+
+    @property
+    def format(self) -> int:
+        return PARTS_VERSION
+
+
 class MergedSaved(Message, frozen=True, tag="merged"):
     """A merged checkpoint is durable: the slots of all partitions.
 
@@ -269,10 +277,7 @@ class Crashed(Message, frozen=True, tag="crashed"):
 
 
 class Command(Message, frozen=True, tag="command"):
-    """A request of an operator to the fleet; "stop": every node drains, saves checkpoints and leaves.
-
-    ``id`` is drawn for each command, so that it counts once; "": of an older release, and counts whenever it is read.
-    """
+    """A request of an operator; "stop": every node drains, saves checkpoints and leaves. One ``id`` ("": any) once."""
 
     name: Name
     argument: Text = ""
@@ -314,6 +319,7 @@ ControlMessage = (
     | Claim
     | Release
     | CheckpointSaved
+    | PartSaved
     | MergedSaved
     | SlotWanted
     | EndOfInput

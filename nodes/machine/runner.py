@@ -6,7 +6,7 @@ when everything before it is acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -15,12 +15,14 @@ from holon.formats.formats import AtomFormat
 from holon.job import UNSTABLE, Job
 from holon.outputs.identity import NOTHING_SEEN, LastSeen, OutputId
 from holon.outputs.runs import OutputRun
+from holon.tracks.parts import snapshot_of
 from holon.tracks.record_track import Input
-from holon.tracks.snapshot import Snapshot
 from holon.tracks.task import PartitionTask
 from nodes.machine.broadcast.awaited_ends import AwaitedEnds
 from nodes.machine.broadcast.deltas_to_send import encoded
-from nodes.machine.config import ContinuedIncarnation
+from nodes.machine.checkpoints.parts import CheckpointParts
+from nodes.machine.checkpoints.pending import Pending
+from nodes.machine.config import ContinuedIncarnation, PartsConfig
 from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
 from nodes.machine.events import OutputPartition
 from nodes.machine.partition_lifecycle import LifecycleEvent, PartitionLifecycle, PartitionStage
@@ -31,18 +33,6 @@ from wcrdt.replica.slots import Position
 
 SavedPosition = tuple[Position, list[int]]
 """Of the record track, and through which end each stage has answered."""
-
-
-@dataclass(slots=True)
-class Pending:
-    """A snapshot that waits until all that comes before it is acknowledged."""
-
-    snapshot: Snapshot
-    ticket: int
-    done: bool
-    watermark_ms: int
-    handover: bool
-    sent: bool = False
 
 
 @dataclass(slots=True)
@@ -72,6 +62,7 @@ class Runner:
         upstream: Mapping[str, int] | None = None,
         origin: int | None = None,
         live_guard_ms: int | None = None,
+        parts: PartsConfig | None = None,
     ) -> None:
         self.job = job
         self.incarnation = incarnation
@@ -98,6 +89,7 @@ class Runner:
         self.acknowledged = 0
         self.output_ends: dict[OutputPartition, int] = {}
         self.pending: Pending | None = None
+        self._parts = CheckpointParts(parts or PartsConfig())
         self.saved_position: SavedPosition | None = None
         self.last_checkpoint_ms = 0
         self.last_delta_ms = 0
@@ -112,17 +104,23 @@ class Runner:
     # --- restoring ------------------------------------------------------------------------------------------------
 
     def restore(
-        self, data: bytes | None, now_ms: int, continued: ContinuedIncarnation | None = None
+        self,
+        data: bytes | None,
+        now_ms: int,
+        continued: ContinuedIncarnation | None = None,
+        below: Sequence[bytes] = (),
     ) -> dict[str, dict[int, int]]:
         """Take the checkpoint (None: start afresh); returns from where the output partitions are to be scanned.
 
-        ``continued``: it is one of an input that had ended, behind which this one goes on.
+        ``below``: the checkpoints that it rests on. ``continued``: it is one of an input that had ended, behind which
+        this one goes on.
 
         Raises ``DecodeError`` on contents that are no snapshot of this job.
         """
         since: dict[str, dict[int, int]] = {}
         if data is not None:
-            snapshot = Snapshot.from_bytes(data)
+            snapshot = snapshot_of(data, below)
+            self._parts.restored(sum(map(len, (data, *below))))
             if continued is not None:
                 stage = self.job.program.last_stage
                 snapshot = snapshot.reopened(continued.closed_ms, self.job.allowed_lateness_ms, stage)
@@ -150,6 +148,7 @@ class Runner:
         self.lifecycle.happens(LifecycleEvent.STANDBY_BEGUN)
         self.standby = standby
         self.version, self.releasing_to, self.pending = 0, None, None
+        self._parts.stop(self.task)
 
     def own(self, version: int, now_ms: int) -> PartitionStandby | None:
         """A standby is the owner now: what it held back, if it has come so far."""
@@ -341,9 +340,10 @@ class Runner:
 
     def begin_checkpoint(self, now_ms: int) -> None:
         """Keep a snapshot of now; the caller has just flushed outputs and delta."""
-        snapshot = msgspec.structs.replace(self.task.snapshot(), output_ends=self._ends())
+        begun = self._parts.begin(self.task)
+        snapshot = msgspec.structs.replace(begun.snapshot, output_ends=self._ends())
         handover = self.releasing_to is not None
-        self.pending = Pending(snapshot, self.ticket, self.task.done, self.task.watermark_ms, handover)
+        self.pending = Pending(begun, snapshot, self.ticket, self.task.done, self.task.watermark_ms, handover)
         self.last_checkpoint_ms = now_ms
 
     def _ends(self) -> dict[str, dict[int, int]]:
@@ -365,7 +365,9 @@ class Runner:
             pending.ticket,
             snapshot.record.slot.to,
             snapshot.window.position,
-            snapshot.to_bytes(),
+            self._parts.encoded(pending.begun, snapshot),
+            pending.begun.copies,
+            pending.begun.rests_on,
         )
 
     def _confirmed(self, pending: Pending) -> bool:
@@ -376,10 +378,11 @@ class Runner:
         to = pending.snapshot.record.slot.to
         return confirmed >= to and not any(held.position <= to for held in self._held)
 
-    def checkpoint_stored(self) -> Pending:
-        """The pending snapshot is durable."""
+    def checkpoint_stored(self, name: str) -> Pending:
+        """The pending snapshot is durable under this name."""
         assert self.pending is not None and self.pending.sent
         stored, self.pending = self.pending, None
+        self._parts.stored(stored.begun, name, self.task)
         self.saved_position = (stored.snapshot.record.slot.to, stored.snapshot.window.answered_ms)
         if stored.handover:
             self.lifecycle.happens(LifecycleEvent.HANDED)

@@ -119,6 +119,7 @@ class Workload:
             run.upstream,
             run.origin,
             run.live_guard_ms,
+            self.config.parts,
         )
 
     def load(self, runner: Runner) -> None:
@@ -199,7 +200,7 @@ class Workload:
             self.load(runner)  # newer ones were saved meanwhile, and these deleted for them
             return
         try:
-            since = runner.restore(loaded.data, self.now_ms, keeping.taken_over(self.run, loaded))
+            since = runner.restore(loaded.data, self.now_ms, keeping.taken_over(self.run, loaded), loaded.below)
         except DecodeError as error:
             if self.replicas.give_up(runner.partition):
                 return
@@ -234,26 +235,9 @@ class Workload:
         runner = self.runner(stored.partition, stored.version)
         if runner is None or runner.pending is None or runner.pending.ticket != stored.ticket:
             return
-        pending = runner.checkpoint_stored()
-        offset, step = pending.snapshot.record.slot.to
-        answered_ms, stage = pending.snapshot.window.position
-        counts = pending.snapshot.counts
-        self.control(
-            m.CheckpointSaved(
-                self.run.incarnation,
-                self.config.node,
-                runner.partition,
-                runner.version,
-                stored.name,
-                offset,
-                pending.watermark_ms,
-                answered_ms,
-                stage,
-                pending.done,
-                step,
-                counts.numbers(self.job.program.late_states),
-            )
-        )
+        pending = runner.checkpoint_stored(stored.name)
+        late_states, me = self.job.program.late_states, self.config.node
+        self.control(pending.record(self.run.incarnation, me, runner.version, stored.name, late_states))
 
     def slot_changed(self, partition: int) -> None:
         """A broadcast message of this partition was taken: it may be a punctuation that a runner has missed."""

@@ -221,10 +221,10 @@ class MeteredCheckpoints:
         self._store = store
         self._meter = meter
 
-    def save(self, key: CheckpointKey, data: bytes) -> str:
+    def save(self, key: CheckpointKey, data: bytes, copies: int = 1) -> str:
         meter = self._meter
         began_s = time.monotonic()
-        name = self._store.save(key, data)
+        name = self._store.save(key, data, copies)
         ended_s = time.monotonic()
         meter.checkpoints += 1
         meter.checkpoint_bytes[key.partition] = len(data)
@@ -238,8 +238,10 @@ class MeteredCheckpoints:
     def list(self, job: str, incarnation: int, partition: int) -> list[str]:
         return self._store.list(job, incarnation, partition)
 
-    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
-        return self._store.prune(job, incarnation, partition, keep)
+    def prune(
+        self, job: str, incarnation: int, partition: int, keep: Collection[str] = (), below: Collection[str] = ()
+    ) -> list[str]:
+        return self._store.prune(job, incarnation, partition, keep, below)
 
     def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
         self._store.discard(job, incarnation, partition, names)

@@ -20,7 +20,9 @@ SECOND_SEED = 1 << 41
 THIRD_SEED = 1 << 42
 """Seeds from here on meet sessions too."""
 FOURTH_SEED = 1 << 43
-"""New seeds are drawn from here on: they meet windows at which functions fail, too."""
+"""Seeds from here on meet windows at which functions fail, too."""
+FIFTH_SEED = 1 << 44
+"""New seeds are drawn from here on: they meet checkpoints that hold what has changed, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from nodes.sim.case import FIRST_SEED, SECOND_SEED
+from nodes.sim.case import FIFTH_SEED, FIRST_SEED, SECOND_SEED
 from nodes.sim.faults.backlogs import case_of, with_backlog
 from nodes.sim.faults.code_changes import with_code_changes
 from nodes.sim.faults.continuing import with_continuing
@@ -65,7 +65,7 @@ def draw(
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
     options = with_loads(with_merging(options if calm else _with_isolation(with_arrivals(with_cuts(options)))))
-    options = _with_upstream(options if calm else _with_truncation(options))
+    options = with_parts(_with_upstream(options if calm else _with_truncation(options)))
     options = with_continuing(with_backlog(options if calm else stressed(options), calm))
     return options if calm else with_code_changes(options)
 
@@ -147,6 +147,14 @@ def with_loads(options: Options) -> Options:
     """A third of the seeds have a slow store: nodes live on while what they load is on its way."""
     rng = _stream(options, "loads")
     return replace(options, load_ms=rng.choice([0, 0, 0, 0, 10, 60]))
+
+
+def with_parts(options: Options) -> Options:
+    """Five of six new seeds have checkpoints that hold what has changed, and rest on others."""
+    rng = _stream(options, "parts")
+    most = rng.choice([0, 1, 3, 7, 63, 63])
+    drawn = most if options.seed >= FIFTH_SEED or options.case == "keyed" else 0
+    return replace(options, most_parts=drawn, parts_pause=rng.choice([0, 0, 2]) if drawn else 0)
 
 
 def _with_upstream(options: Options) -> Options:

@@ -14,6 +14,7 @@ from typing import Any
 from nodes.sim.failing import expected as failing
 from nodes.sim.flows import expected as flows
 from nodes.sim.jobs import CASES, MAX_FUTURE_SKEW_MS
+from nodes.sim.keyed import expected as by_key
 from nodes.sim.options import Options
 
 SESSIONS = ("flow-sessions", "flow-sessions-backlog", "flow-sessions-late")
@@ -373,6 +374,7 @@ _RESULTS = {
     "flow-stages": lambda options, accepted: flows.by_stages(options.window_ms, _parted(options, accepted)),
     "flow-verbs": lambda options, accepted: flows.by_verbs(_parted(options, accepted)),
     "idle-backlog-all": _count_all,
+    "keyed": lambda options, accepted: by_key.keyed(options, _parted(options, accepted)),
     "max-ties": _max_ties,
     "own-windows": _own_windows,
     "query1": _query1,

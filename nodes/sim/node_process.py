@@ -7,9 +7,10 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holon.tracks.parts import rests_on
 from nodes.log.contract import Appended, LogUnavailable, TopicPartition
 from nodes.machine.broadcast.pieces import PIECE_BYTES
-from nodes.machine.config import NodeConfig
+from nodes.machine.config import NodeConfig, PartsConfig
 from nodes.machine.events import Event
 from nodes.machine.messages import FORMAT_VERSION
 from nodes.sim.faults.backlogs import BusyNode, Turns
@@ -23,6 +24,7 @@ from nodes.streams.jobs import JobTopics
 
 if TYPE_CHECKING:
     from nodes.checkpoints.store import StoreUnavailable
+    from nodes.sim.options import Options
     from nodes.sim.surroundings import Surroundings
 
 HOUR_MS = 3_600_000
@@ -72,6 +74,7 @@ class NodeProcess:
             standby_after_ms=options.standby_after_ms,
             group_heartbeats_above=options.group_heartbeats_above,
             until=tuple(world.input_until),
+            parts=_parts(options),
         )
         self.log = NodeLog(world.log, self, world.trimmed)
         history = JobControlHistory(self.log, world.run.job)
@@ -310,12 +313,20 @@ class NodeProcess:
     def _after_store(self, verb: str, name: str) -> None:
         if verb == "save":
             self._trace("saved", name)
-            if self._chance(self.world.faults.checkpoint_damaged) and self.world.loss.may_damage(name):
-                self._trace("checkpoint-damaged", f"{self.world.store.damage(name, self.rng)} {name}")
+            self._trace_part("part-saved", name)
+            for file in self.world.store.copies(name):
+                if self._chance(self.world.faults.checkpoint_damaged) and self.world.loss.may_damage(file):
+                    self._trace("checkpoint-damaged", f"{self.world.store.damage(file, self.rng)} {file}")
+        if verb == "load":
+            self._trace_part("part-loaded", name)
         if verb == "load" and "/merged/" in name:
             self._trace("merged-loaded", name)
         if not self.dead:
             self.maybe_preempt(f"after checkpoint {verb}")
+
+    def _trace_part(self, what: str, name: str) -> None:
+        if self.world.options.most_parts and (below := rests_on(self.world.store.load(name))):
+            self._trace(what, f"on {len(below)}: {name}")
 
     def _crashpoint(self, point: str) -> None:
         if not self.dead and self._chance(self.world.faults.crash_at_point):
@@ -345,6 +356,13 @@ class NodeProcess:
 
     def _trace(self, what: str, detail: str = "") -> None:
         self.world.trace.add(self.world.now_ms, what, f"{self.name} {detail}")
+
+
+def _parts(options: Options) -> PartsConfig:
+    """Of states of some hundred bytes, of which a part has more than half."""
+    if not options.most_parts:
+        return PartsConfig()
+    return PartsConfig(0, options.most_parts, 100.0, 0.8 if options.parts_pause else 100.0, options.parts_pause)
 
 
 def _unavailable(reason: str) -> StoreUnavailable:

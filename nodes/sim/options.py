@@ -60,7 +60,8 @@ class Options:
     ``idle_timeout_ms`` 0: as long as a suspicion. ``starved``: the chance of a turn to take up to 5 s.
     ``continued``: so often the job goes on behind the end of its input; ``continued_early``: while nodes are still
     there; ``bounded``: nodes know the end before it is declared, and records come behind it at once.
-    ``code_changes``: the chance of a step to meet other code of the job.
+    ``most_parts``: so many checkpoints in a row hold what has changed (0: none); ``parts_pause`` whole ones follow one
+    that is large. ``code_changes``: the chance of a step to meet other code of the job.
     """
 
     seed: int
@@ -112,6 +113,8 @@ class Options:
     continued_early: bool = False
     bounded: bool = False
     code_changes: float = 0.0
+    most_parts: int = 0
+    parts_pause: int = 0
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""

@@ -24,21 +24,24 @@ class MemoryCheckpoints:
         self.files: dict[str, bytes] = {}
         self._folders: dict[str, set[str]] = {}
 
-    def save(self, key: CheckpointKey, data: bytes) -> str:
-        """As ``CheckpointStore.save``: under the first name that is free or intact."""
+    def save(self, key: CheckpointKey, data: bytes, copies: int = 1) -> str:
+        """As ``CheckpointStore.save``: under the first names that are free or intact."""
         digest = file_names.digest_of(data)
+        saved: list[str] = []
         for attempt in range(10):
             name = file_names.name_of(key, digest, attempt)
             if name not in self.files:
                 self.files[name] = fmt.pack(data)
                 self._folders.setdefault(name.rpartition("/")[0], set()).add(name)
-                return name
-            try:
-                self.load(name)
-            except CheckpointDamaged:
-                continue
-            return name
-        raise StoreUnavailable(f"{file_names.name_of(key, digest)}: ten damaged files of it")
+            else:
+                try:
+                    self.load(name)
+                except CheckpointDamaged:
+                    continue
+            saved.append(name)
+            if len(saved) == copies:
+                return saved[0]
+        raise StoreUnavailable(f"{file_names.name_of(key, digest)}: too many damaged files of it")
 
     def load(self, name: str) -> bytes:
         """As ``CheckpointStore.load``."""
@@ -55,9 +58,11 @@ class MemoryCheckpoints:
         names = [name for name in sorted(made) if name in self.files]
         return sorted(names, key=lambda name: file_names.parse_name(name).age_order, reverse=True)
 
-    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
+    def prune(
+        self, job: str, incarnation: int, partition: int, keep: Collection[str] = (), below: Collection[str] = ()
+    ) -> list[str]:
         """As ``CheckpointStore.prune``."""
-        old = not_needed(self.list(job, incarnation, partition), keep)
+        old = not_needed(self.list(job, incarnation, partition), keep, below)
         for name in old:
             del self.files[name]
         return old
@@ -66,6 +71,14 @@ class MemoryCheckpoints:
         """As ``CheckpointStore.discard``."""
         for name in names:
             self.files.pop(name, None)
+
+    def copies(self, name: str) -> list[str]:
+        """The file of this name, and those that were saved with it."""
+        saved = file_names.parse_name(name)
+        made = [file_names.parse_name(found) for found in self._folders[name.rpartition("/")[0]]]
+        attempts = sorted(each.attempt for each in made if each.checkpoint == saved.checkpoint)
+        names = [file_names.name_of(saved.key, saved.digest, number) for number in attempts if number >= saved.attempt]
+        return [found for found in names if found in self.files]
 
     def damage(self, name: str, rng: random.Random) -> str:
         """Flip a bit, cut the end off, or lose the file; returns which."""
@@ -157,10 +170,10 @@ class FlakyCheckpoints:
         self._before = before
         self._after = after
 
-    def save(self, key: CheckpointKey, data: bytes) -> str:
+    def save(self, key: CheckpointKey, data: bytes, copies: int = 1) -> str:
         """As ``CheckpointStore.save``."""
         self._before("save")
-        name = self._store.save(key, data)
+        name = self._store.save(key, data, copies)
         self._after("save", name)
         return name
 
@@ -175,9 +188,11 @@ class FlakyCheckpoints:
         """As ``CheckpointStore.list``."""
         return self._store.list(job, incarnation, partition)
 
-    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
+    def prune(
+        self, job: str, incarnation: int, partition: int, keep: Collection[str] = (), below: Collection[str] = ()
+    ) -> list[str]:
         """As ``CheckpointStore.prune``."""
-        return self._store.prune(job, incarnation, partition, keep)
+        return self._store.prune(job, incarnation, partition, keep, below)
 
     def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
         """As ``CheckpointStore.discard``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from holon.job import Job
+from holon.tracks.parts import snapshot_of
 from holon.tracks.snapshot import Snapshot
 from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
 from nodes.checkpoints.store import CheckpointStore
@@ -19,6 +20,7 @@ from nodes.machine import messages as m
 from nodes.machine.config import ContinuedIncarnation, origin_of
 from nodes.machine.ownership.ownership import VERSION, Ownership
 from nodes.streams.control_history import JobControlHistory
+from nodes.streams.io.partition_checkpoints import load_with_parts
 from nodes.streams.jobs import Description, create_topics, live_guard_ms
 from wcrdt.codec import DecodeError
 from wcrdt.windows.assigners import END_OF_TIME_MS
@@ -71,7 +73,7 @@ def _taken_over(job: Job, ended: Ownership, store: CheckpointStore) -> tuple[lis
 
 def _load(job: Job, store: CheckpointStore, name: str) -> Snapshot:
     try:
-        return Snapshot.from_bytes(store.load(name))
+        return snapshot_of(*load_with_parts(store, job.name, name))
     except (CheckpointDamaged, CheckpointMissing, DecodeError) as error:
         raise _refused(job, f"the checkpoint that it ended with cannot be used: {error}") from error
 

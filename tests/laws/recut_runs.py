@@ -12,8 +12,11 @@ import numpy as np
 from holon import Deduplicator, Job
 from holon.formats.input_run import Input
 from holon.outputs.identity import OutputId
+from holon.tracks.parts import rests_on, snapshot_of
 from holon.tracks.snapshot import Snapshot
 from holon.tracks.task import PartitionTask
+from nodes.machine.checkpoints.parts import CheckpointParts
+from nodes.machine.config import PartsConfig
 from wcrdt import canonical_bytes
 from wcrdt.replica.replica import Replica, SlotDelta
 
@@ -78,7 +81,7 @@ class Run:
                 self.seen_changes = self.replica.changes
                 self.check_final_values()
             if crash and not task.waiting and self.rng.random() < 0.3:
-                self.saved[partition] = task.snapshot().to_bytes()
+                self.save(task)
         self.check_final_values()  # also what changed without the replica's knowledge
         snapshots = [task.snapshot().to_bytes() for task in self.tasks]
         counts = [(c.accepted, c.filtered, c.late, c.dead) for c in (task.counts for task in self.tasks)]
@@ -107,8 +110,14 @@ class Run:
     def crash(self, partition: int) -> None:
         """Lose a task; its successor starts from the last checkpoint and tells the others where that is."""
         self.tasks[partition] = self.fresh(partition)
-        self.tasks[partition].restore(Snapshot.from_bytes(self.saved[partition]))
+        self.tasks[partition].restore(self.load(partition))
         self.replica.receive(over_the_wire(self.tasks[partition].full_delta()))
+
+    def save(self, task: PartitionTask) -> None:
+        self.saved[task.partition] = task.snapshot().to_bytes()
+
+    def load(self, partition: int) -> Snapshot:
+        return Snapshot.from_bytes(self.saved[partition])
 
     def collect(self, task: PartitionTask) -> None:
         for (output, to), run in task.take_outputs().items():
@@ -127,6 +136,42 @@ class Run:
                 if self.replica.is_complete(state, window):
                     value = canonical_bytes(self.replica.current_value(state, window))
                     assert self.seen_final.setdefault((state, window), value) == value, (state, window)
+
+
+class RunWithParts(Run):
+    """Checkpoints hold what has changed; up to ``most`` in a row."""
+
+    def __init__(self, *args: Any, most: int, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.config = PartsConfig(0, most, 1e9, 1e9, 0)
+        self.chains = [self.chain() for _ in self.tasks]
+        self.files: dict[str, bytes] = {}
+        self.newest = [""] * len(self.tasks)
+        self.deepest = 0
+
+    def chain(self) -> CheckpointParts:
+        made = CheckpointParts(self.config)
+        made.restored(1)
+        return made
+
+    def save(self, task: PartitionTask) -> None:
+        self.publish(task)
+        chain = self.chains[task.partition]
+        begun = chain.begin(task)
+        data = chain.encoded(begun, begun.snapshot)
+        assert rests_on(data) == begun.rests_on
+        self.deepest = max(self.deepest, len(begun.rests_on))
+        name = f"file {len(self.files)}"
+        self.files[name] = data
+        self.newest[task.partition] = name
+        chain.stored(begun, name, task)
+
+    def load(self, partition: int) -> Snapshot:
+        self.chains[partition] = self.chain()
+        if not self.newest[partition]:
+            return super().load(partition)
+        data = self.files[self.newest[partition]]
+        return snapshot_of(data, [self.files[name] for name in rests_on(data)])
 
 
 def over_the_wire(delta: SlotDelta) -> SlotDelta:

@@ -18,6 +18,7 @@ import msgspec
 
 from wcrdt.codec import DecodeError
 from wcrdt.lattice import Lattice
+from wcrdt.replica.changes import CollectedChanges
 from wcrdt.windows.assigners import BEFORE_TIME_MS, Window
 
 Position = tuple[int, int]
@@ -54,6 +55,13 @@ class TrackDelta(msgspec.Struct, array_like=True, frozen=True):
     watermark_ms: int
     changes: list[WindowChange]
     full: bool = False
+
+
+class TrackPart(NamedTuple):
+    """A delta for a checkpoint that rests on others; of these, windows through ``dropped_through_ms`` are gone."""
+
+    delta: TrackDelta
+    dropped_through_ms: int
 
 
 class Applied(Enum):
@@ -150,7 +158,15 @@ class _KeptWindows(NamedTuple):
 class OwnTrack(TrackSlot):
     """The track of a partition that this node processes: it can be written, and knows what is not yet broadcast."""
 
-    __slots__ = ("_changed", "_kept", "_measured", "bottoms", "broadcast_position", "broadcast_watermark_ms")
+    __slots__ = (
+        "_changed",
+        "_collected",
+        "_kept",
+        "_measured",
+        "bottoms",
+        "broadcast_position",
+        "broadcast_watermark_ms",
+    )
 
     def __init__(self, start: Position, bottoms: Mapping[str, AnyLattice]) -> None:
         super().__init__(start)
@@ -160,6 +176,7 @@ class OwnTrack(TrackSlot):
         self._changed: dict[tuple[str, Window], AnyLattice | None] = {}
         self._kept: _KeptWindows | None = None
         self._measured = (0, 0)  # how many of the changed windows were measured, and how large they were
+        self._collected: CollectedChanges | None = None
 
     def insert(self, state: str, window: Window, element: Any, actor: int) -> None:
         """Insert one element; one that the lattice refuses leaves nothing behind, also no empty window."""
@@ -181,9 +198,9 @@ class OwnTrack(TrackSlot):
 
     def _wrote(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
         self.contributions.setdefault(state, {})[window] = value
-        self._collect(state, window, value, delta)
+        self._add_change(state, window, value, delta)
 
-    def _collect(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
+    def _add_change(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
         """Remember what is to be sent of a window."""
         if value.compact:
             self._changed[state, window] = None  # the whole is sent, no need to collect
@@ -217,9 +234,9 @@ class OwnTrack(TrackSlot):
                 self._changed.pop((state, window), None)
             else:
                 self.contributions[state][window] = before
-                self._collect_again(state, window, before)
+                self._change_anew(state, window, before)
 
-    def _collect_again(self, state: str, window: Window, value: AnyLattice) -> None:
+    def _change_anew(self, state: str, window: Window, value: AnyLattice) -> None:
         """More than is new, which is harmless; what is new alone is not known any more."""
         self._changed[state, window] = None if value.compact else value.copy()
 
@@ -238,6 +255,8 @@ class OwnTrack(TrackSlot):
             value = self.contributions[state][window] if delta is None else delta
             changes.append(WindowChange(state, window.start_ms, window.end_ms, value.to_wire()))
         made = TrackDelta(self.broadcast_position, self.position, self.watermark_ms, changes)
+        if self._collected is not None:
+            self._collected.add(self._changed)
         self.mark_broadcast()
         return made
 
@@ -261,6 +280,32 @@ class OwnTrack(TrackSlot):
         for state, window in [key for key in self._changed if key[1].end_ms <= end_ms]:
             del self._changed[state, window]
             self._measured = (0, 0)
+        if self._collected is not None:
+            self._collected.drop_through(end_ms)
+
+    # --- parts of checkpoints -------------------------------------------------------------------------------------
+
+    def collect(self) -> None:
+        """From here on all that changes is collected, for parts that rest on a whole checkpoint of now."""
+        self._collected = CollectedChanges(self.bottoms, self.position)
+
+    def stop_collecting(self) -> None:
+        """No part follows."""
+        self._collected = None
+
+    def part(self, joined: int) -> TrackPart:
+        """The changes since the last part, joined with those of so many blocks before."""
+        assert self._collected is not None, "a part of a track that collects nothing"
+        self._collected.add(self._changed)
+        since, found = self._collected.block(joined, self.contributions, self.position)
+        changes = [
+            WindowChange(state, window.start_ms, window.end_ms, wire)
+            for (state, window), wires in sorted(found.items(), key=_key_of)
+            for wire in wires
+        ]
+        return TrackPart(
+            TrackDelta(since, self.position, self.watermark_ms, changes), self._collected.dropped_through_ms
+        )
 
     def restore(self, delta: TrackDelta) -> None:
         """Become what a full delta of a checkpoint describes."""
@@ -274,15 +319,27 @@ class OwnTrack(TrackSlot):
 
 
 class PrivateTrack(OwnTrack):
-    """The windows that no other partition sees: nothing of them is sent, so nothing is collected."""
+    """The windows that no other partition sees: nothing of them is sent, so only parts of checkpoints collect it."""
 
     __slots__ = ()
 
-    def _collect(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
-        pass
+    def _add_change(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
+        if self._collected is not None:
+            super()._add_change(state, window, value, delta)
 
-    def _collect_again(self, state: str, window: Window, value: AnyLattice) -> None:
-        pass
+    def _change_anew(self, state: str, window: Window, value: AnyLattice) -> None:
+        if self._collected is not None:
+            super()._change_anew(state, window, value)
+
+    def stop_collecting(self) -> None:
+        super().stop_collecting()
+        self._changed.clear()
+
+    def part(self, joined: int) -> TrackPart:
+        """As ``OwnTrack.part``; of the changes nothing is sent."""
+        made = super().part(joined)
+        self._changed.clear()
+        return made
 
 
 def _decode(change: WindowChange, bottoms: Mapping[str, AnyLattice]) -> AnyLattice:
@@ -290,3 +347,7 @@ def _decode(change: WindowChange, bottoms: Mapping[str, AnyLattice]) -> AnyLatti
     if bottom is None:
         raise DecodeError(f"a delta names the state {change.state!r}, which this job does not have")
     return bottom.from_wire(change.wire)
+
+
+def _key_of(item: tuple[tuple[str, Window], Any]) -> tuple[str, Window]:
+    return item[0]

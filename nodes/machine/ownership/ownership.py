@@ -17,11 +17,11 @@ from typing import Any
 
 import msgspec
 
-from nodes.checkpoints.file_names import is_merged_name, is_name_of
+from nodes.checkpoints.file_names import is_merged_name
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.control_state import NO_INCARNATION, ControlledPartition, ControlState
-from nodes.machine.durable import KEPT_CHECKPOINTS, Durable, reaches
+from nodes.machine.durable import KEPT_CHECKPOINTS, Durable, is_named, reaches, rests_on
 from nodes.machine.facts import Fact
 from wcrdt.replica.slots import Position
 
@@ -195,10 +195,9 @@ class Ownership:
         """A checkpoint is a function of the prefix that it names, so that of any node counts, unless it is behind."""
         state = self._partitions[saved.partition]
         kept = state.checkpoints
-        if not is_name_of(saved.name, saved.incarnation, saved.partition, saved.record_position, saved.answered):
-            return []  # no store has it
-        if self._owners_save and (saved.node, saved.version) != (state.owner, state.version):
-            return []
+        owned = (saved.node, saved.version) == (state.owner, state.version)
+        if not is_named(saved) or (not owned and (self._owners_save or rests_on(saved))):
+            return []  # no store has it, or the new owner may delete what it rests on
         if kept and (not reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):
             return []
         if not kept or saved.offset > kept[-1].offset:
@@ -390,6 +389,7 @@ _HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {
     m.Claim: Ownership._claim,
     m.Release: Ownership._release,
     m.CheckpointSaved: Ownership._checkpoint_saved,
+    m.PartSaved: Ownership._checkpoint_saved,
     m.MergedSaved: Ownership._merged_saved,
     m.SlotWanted: Ownership._slot_wanted,
     m.EndOfInput: Ownership._end_of_input,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodes.checkpoints.file_names import MERGED, parse_name
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
+from nodes.checkpoints.file_names import MERGED, name_of, parse_name
 
 if TYPE_CHECKING:
     from nodes.sim.faults.stage import Stage
@@ -18,10 +19,17 @@ class CheckpointLoss:
         self._harmed: dict[int, str] = {}
 
     def may_damage(self, name: str) -> bool:
-        """A partition with trimmed topics can only be replayed from a checkpoint: there, one of three stays intact."""
-        partition = parse_name(name).key.partition
+        """A partition with trimmed topics can only be replayed from a checkpoint: there, one of three stays intact.
+
+        Of a checkpoint that others may rest on, one of three copies does.
+        """
+        parsed = parse_name(name)
+        partition = parsed.key.partition
         if not self.world.options.trims or partition == MERGED:
             return True
+        copies = self.world.store.copies(name_of(parsed.key, parsed.digest))
+        if len(copies) > 1 or parsed.attempt:
+            return any(self._is_intact(other) for other in copies if other != name)
         kept = [saved.name for saved in self.world.folded().checkpoints(partition)]
         harmed = self._harmed.get(partition)
         if harmed is not None and (
@@ -29,6 +37,13 @@ class CheckpointLoss:
         ):
             return False
         self._harmed[partition] = name
+        return True
+
+    def _is_intact(self, name: str) -> bool:
+        try:
+            self.world.store.load(name)
+        except (CheckpointDamaged, CheckpointMissing):
+            return False
         return True
 
     def lose(self, partition: int) -> None:

@@ -11,7 +11,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from holon.tracks.snapshot import Snapshot
+from holon.tracks.parts import snapshot_of
 from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
 from nodes.errors import RunFailed
 from nodes.machine.config import JobRun
@@ -22,6 +22,7 @@ from nodes.sim.inputs.records import make_input
 from nodes.sim.jobs import CASES
 from nodes.sim.node_process import InvariantBroken
 from nodes.streams.continuing import continue_job
+from nodes.streams.io.partition_checkpoints import load_with_parts
 from nodes.streams.jobs import open_job
 from wcrdt.codec import DecodeError
 
@@ -120,7 +121,7 @@ class Continuing:
             saved = world.folded().checkpoint(partition)
             assert saved is not None, "the job has ended"
             try:
-                Snapshot.from_bytes(world.store.load(saved.name))
+                snapshot_of(*load_with_parts(world.store, world.run.job.name, saved.name))
             except (CheckpointDamaged, CheckpointMissing, DecodeError) as error:
                 return f"checkpoint {saved.name} is gone: {type(error).__name__}"
         return None

@@ -328,6 +328,6 @@ class CountedCheckpoints(MemoryCheckpoints):
         super().__init__()
         self.saves = 0
 
-    def save(self, key: CheckpointKey, data: bytes) -> str:
+    def save(self, key: CheckpointKey, data: bytes, copies: int = 1) -> str:
         self.saves += 1
-        return super().save(key, data)
+        return super().save(key, data, copies)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holon.tracks.parts import rests_on
 from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
 from nodes.checkpoints.file_names import CheckpointKey, own_name
-from nodes.checkpoints.store import CheckpointStore
+from nodes.checkpoints.store import CheckpointStore, load_copy
+from nodes.machine import durable
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import JobRun
 from nodes.machine.ownership.ownership import Ownership
+
+
+def load_with_parts(store: CheckpointStore, job: str, name: str) -> tuple[bytes, list[bytes]]:
+    """A checkpoint's data, and that of all that it rests on, each from an intact copy. Raises as ``load``."""
+    data = load_copy(store, own_name(job, name))
+    return data, [load_copy(store, own_name(job, below)) for below in rests_on(data)]
 
 
 class Storing:
@@ -37,14 +45,14 @@ class Storing:
             problems: list[str] = []
             for name in effect.names:
                 try:
-                    data = self._checkpoints.load(own_name(self._run.job.name, name))
+                    data, below = load_with_parts(self._checkpoints, self._run.job.name, name)
                 except (CheckpointDamaged, CheckpointMissing) as error:
                     problems.append(str(error))
                     self._report(
                         f"partition {effect.partition}: {error}; falling back to an older checkpoint, or to replay"
                     )
                     continue
-                return e.CheckpointLoaded(effect.partition, effect.version, name, data, problems, effect.names)
+                return e.CheckpointLoaded(effect.partition, effect.version, name, data, problems, effect.names, below)
             return e.CheckpointLoaded(effect.partition, effect.version, None, None, problems, effect.names)
 
         return load
@@ -52,14 +60,17 @@ class Storing:
     def saving(self, effect: x.SaveCheckpoint) -> Callable[[], e.CheckpointStored]:
         """Save it, then delete what is not in use any more."""
         run = self._run
-        in_use = [saved.name for saved in self._ownership.checkpoints(effect.partition)]
+        known = self._ownership.checkpoints(effect.partition)
+        in_use = [saved.name for saved in known]
+        below = {*effect.rests_on, *(name for saved in known for name in durable.rests_on(saved))}
         key = CheckpointKey(run.job.name, run.incarnation, effect.partition, effect.record_position, effect.answered)
 
         def save() -> e.CheckpointStored:
             self._crashpoint("before-checkpoint")
-            name = self._checkpoints.save(key, effect.data)
+            name = self._checkpoints.save(key, effect.data, effect.copies)
             self._crashpoint("after-checkpoint")
-            self._checkpoints.prune(run.job.name, run.incarnation, effect.partition, in_use)
+            # A part may rest on this one, also where it is behind those in use, as after the loss of these.
+            self._checkpoints.prune(run.job.name, run.incarnation, effect.partition, in_use, {name, *below})
             return e.CheckpointStored(effect.partition, effect.version, effect.ticket, name)
 
         return save

@@ -21,6 +21,7 @@ from nodes.checkpoints.store import (
     CheckpointDamaged,
     CheckpointKey,
     StoreUnavailable,
+    load_copy,
 )
 from tests.integration.checkpoint_samples import NOISE, TEXT, key
 from wcrdt.windows.assigners import BEFORE_TIME_MS
@@ -266,3 +267,18 @@ def test_a_full_disk_is_an_error_that_says_so_and_what_fitted_before_is_intact(t
     assert store.load(before) == NOISE
     after = store.save(key(3), TEXT)
     assert store.load(after) == TEXT
+
+
+def test_copies_are_files_of_their_own_and_stay_while_they_are_rested_on(any_store: BlobCheckpoints) -> None:
+    name = any_store.save(key(), TEXT, 3)
+    assert any_store.save(key(), TEXT, 3) == name
+    names = any_store.list("q7", 0, 3)
+    assert len(names) == 3 and name in names
+    any_store.discard("q7", 0, 3, [name])
+    assert load_copy(any_store, name) == TEXT
+    assert any_store.save(key(), TEXT, 3) == name
+    later = [any_store.save(key()._replace(record_position=(10**6 + n, 0)), b"%d" % n) for n in range(5)]
+    any_store.prune("q7", 0, 3, later[-1:], [name])
+    assert set(any_store.list("q7", 0, 3)) == {*names, *later[-3:]}
+    any_store.prune("q7", 0, 3, later[-1:])
+    assert set(any_store.list("q7", 0, 3)) == set(later[-3:])

@@ -26,7 +26,7 @@ class Moody:
             self.failures -= 1
             raise StoreUnavailable("store down")
 
-    def save(self, key: CheckpointKey, data: bytes) -> str:
+    def save(self, key: CheckpointKey, data: bytes, copies: int = 1) -> str:
         self._ask()
         return f"{key.job} {data!r}"
 
@@ -40,7 +40,9 @@ class Moody:
         self._ask()
         return [job]
 
-    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
+    def prune(
+        self, job: str, incarnation: int, partition: int, keep: Collection[str] = (), below: Collection[str] = ()
+    ) -> list[str]:
         self._ask()
         return [job]
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from nodes.sim.case import FIRST_SEED, FOURTH_SEED, SECOND_SEED, THIRD_SEED
+from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, THIRD_SEED
 from nodes.sim.drawing import draw
 from nodes.sim.jobs import CASES
 from nodes.sim.many import fresh_base_seed
@@ -36,7 +36,7 @@ def test_seeds_that_reports_name_keep_what_they_drew() -> None:
     assert not any(o.save_ms or o.faults.pressure or o.faults.kill_promoted or o.faults.kill_one for o in older)
 
 
-@pytest.mark.parametrize("first", [FIRST_SEED, SECOND_SEED, THIRD_SEED, FOURTH_SEED])
+@pytest.mark.parametrize("first", [FIRST_SEED, SECOND_SEED, THIRD_SEED, FOURTH_SEED, FIFTH_SEED])
 def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones(first: int) -> None:
     newer = {name for name, case in CASES.items() if case.since == first}
     assert newer and newer <= {draw(seed).case for seed in range(first, first + 400)}
@@ -44,7 +44,7 @@ def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones(first: int) ->
 
 
 def test_new_base_seeds_are_drawn_with_stress_and_all_jobs() -> None:
-    assert all(FOURTH_SEED <= fresh_base_seed() < 2 * FOURTH_SEED for _ in range(20))
+    assert all(FIFTH_SEED <= fresh_base_seed() < 2 * FIFTH_SEED for _ in range(20))
 
 
 def test_copies_slow_stores_kills_of_new_owners_and_pressure_are_frequent_and_meet() -> None:
@@ -89,3 +89,22 @@ def test_of_what_a_killed_node_was_saving_the_first_may_be_in_the_store() -> Non
         assert not saver.busy
         found.add(tuple(done))
     assert found == {(), (1,)}
+
+
+def test_checkpoints_in_parts_are_drawn_by_new_seeds_and_meet_all_else() -> None:
+    new = [draw(FIFTH_SEED + seed) for seed in range(600)]
+    parts = [options for options in new if options.most_parts]
+    assert 0.7 * len(new) < len(parts) < 0.95 * len(new)
+    assert {options.most_parts for options in parts} == {1, 3, 7, 63}
+    for meets in (
+        [o for o in parts if o.replicas > 1],
+        [o for o in parts if o.save_ms and o.load_ms],
+        [o for o in parts if o.faults.checkpoint_damaged and o.trims],
+        [o for o in parts if o.faults.join and o.merged_checkpoint_interval_ms],
+        [o for o in parts if o.code_changes],
+        [o for o in parts if o.continued],
+        [o for o in parts if o.truncation],
+    ):
+        assert len(meets) >= 3
+    older = [draw(seed) for seed in range(FIFTH_SEED - 200, FIFTH_SEED)]
+    assert not any(options.most_parts for options in older)

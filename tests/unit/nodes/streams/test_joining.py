@@ -174,8 +174,8 @@ def test_who_reads_again_takes_the_oldest_that_is_intact_once_the_start_is_gone(
 
 def test_one_that_cannot_be_read_back_is_not_recorded(stage: Stage) -> None:
     class Torn(MemoryCheckpoints):
-        def save(self, key: file_names.CheckpointKey, data: bytes) -> str:
-            name = super().save(key, data)
+        def save(self, key: file_names.CheckpointKey, data: bytes, copies: int = 1) -> str:
+            name = super().save(key, data, copies)
             self.files[name] = self.files[name][:-1]
             return name
 
