@@ -73,6 +73,7 @@ class UserFunctionError(HolonError):
 
     Args: ``at`` is where: an offset, some offsets, or a window; ``what`` of the job's code it was. ``offset`` is the
     (first) input offset, None on the window track. ``topic`` and ``record``: the input, and the record at that offset.
+    ``topic_partition``: that of the topic, where the job's number of it is another one.
 
     ``details``: the beginning of the record and the user's own frames; ``trace``: the traceback with Holon's frames.
     """
@@ -87,12 +88,14 @@ class UserFunctionError(HolonError):
         offset: int | None = None,
         topic: str | None = None,
         record: bytes | None = None,
+        topic_partition: int | None = None,
     ) -> None:
-        place = f"partition {partition} at {at}" + ("" if topic is None else f" of topic {topic!r}")
+        shown = partition if topic_partition is None else topic_partition
+        place = f"partition {shown} at {at}" + ("" if topic is None else f" of topic {topic!r}")
         super().__init__(f"job {job!r}: {what} raised {shortened(described(cause))} on {place}")
         self.partition = partition
         self.offset = offset
         self.at = at
-        shown = "" if record is None else f"record at offset {offset}: {shown_record(bytes(record))}\n"
-        self.details = shown + own_frames(cause)
+        head = "" if record is None else f"record at offset {offset}: {shown_record(bytes(record))}\n"
+        self.details = head + own_frames(cause)
         self.trace = all_frames(cause)

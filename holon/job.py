@@ -1,4 +1,4 @@
-"""A job: one source, one processing function, its outputs. The job that ``holon run MODULE:JOB`` names."""
+"""A job: its sources, one processing function, its outputs. The job that ``holon run MODULE:JOB`` names."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from holon.errors import JobError
 from holon.files import Files
 from holon.formats.batch import Batch
 from holon.formats.finite_numbers import refuse_not_finite
+from holon.formats.formats import Format
 from holon.program.context import Context
 from holon.program.function import ProcessingFunction
 from holon.program.program import JobProgram
@@ -80,8 +81,8 @@ _JSON = msgspec.json.Encoder(enc_hook=_plain)
 class Output:
     """An output topic. Output partition = source partition, or by key (murmur2, as Kafka's default partitioner).
 
-    ``partitions`` is used when the topic is created; None: as many as the input has. ``files``: the files that
-    ``holon sink`` writes of it.
+    ``partitions`` is used when the topic is created; None: as many as the input has, all its topics together.
+    ``files``: the files that ``holon sink`` writes of it.
     """
 
     topic: str
@@ -101,7 +102,8 @@ class Job(Generic[E]):
 
     Args:
         name: letters, digits, ``._-``; names its internal topics, checkpoints and outputs.
-        source: the input.
+        source: the input; or several, of topics with formats and event times of their own. Their partitions are the
+            job's, numbered in the order of this list, and ``ctx.topic`` names the topic of the record in hand.
         process: a ``ProcessingFunction`` (class or instance), or a function ``(event, ctx)``, async or not.
         output: main output topic; None for a job that only emits to ``side_outputs``.
         side_outputs: further outputs by name, for ``ctx.emit(..., output=name)``.
@@ -120,7 +122,7 @@ class Job(Generic[E]):
     """
 
     name: str
-    source: Source[E]
+    source: Source[E] | Sequence[Source[Any]]
     process: type[ProcessingFunction[E]] | ProcessingFunction[E] | Callable[[E, Context], Any] | None = None
     output: Output | str | None = None
     side_outputs: Mapping[str, Output | str] = field(default_factory=dict)
@@ -150,23 +152,60 @@ class Job(Generic[E]):
         if reserved:
             raise JobError(f"side output names {sorted(reserved)} are reserved")
         topics = [output.topic for output in self.outputs.values()]
-        repeated = sorted({topic for topic in topics if topics.count(topic) > 1})
-        if repeated or self.source.topic in topics:
-            raise JobError(f"job {self.name!r}: outputs need topics of their own, also {repeated or self.source.topic}")
+        repeated, read = _repeated(topics), ", ".join(topic for topic in self.topics if topic in topics)
+        if repeated or read:
+            raise JobError(f"job {self.name!r}: outputs need topics of their own, also {repeated or read}")
         roots = [output.files.root for output in self.outputs.values() if output.files is not None]
         if len(set(roots)) < len(roots):
             raise JobError(f"job {self.name!r}: files of two outputs go to one of the folders {', '.join(roots)}")
         # Declaration errors surface here, not in a node.
-        if self.program.batch_function is not None and isinstance(self.source.watermarks, ManualWatermarks):
+        manual = any(isinstance(source.watermarks, ManualWatermarks) for source in self.sources)
+        if self.program.batch_function is not None and manual:
             raise JobError(
                 "ManualWatermarks and process_batch: no batch can call increment_watermark, windows stay open"
             )
 
     @cached_property
+    def sources(self) -> tuple[Source[Any], ...]:
+        """The input, in the order in which it is listed."""
+        found = (self.source,) if isinstance(self.source, Source) else tuple(self.source)
+        if not found or not all(isinstance(source, Source) for source in found):
+            raise JobError(f"job {self.name!r}: source is a Source or a list of them, got {self.source!r:.200}")
+        repeated = _repeated([source.topic for source in found])
+        if repeated:
+            raise JobError(
+                f"job {self.name!r}: {', '.join(repeated)} is the topic of two sources; each topic has one, of which "
+                f"the function takes what it needs"
+            )
+        return found
+
+    @property
+    def topics(self) -> list[str]:
+        """Those of the input."""
+        return [source.topic for source in self.sources]
+
+    @property
+    def formats(self) -> list[Format[Any]]:
+        """Those of the sources, each once: sources may share one."""
+        found: list[Format[Any]] = []
+        for source in self.sources:
+            if not any(source.format is one for one in found):
+                found.append(source.format)
+        return found
+
+    @property
+    def allows_idleness(self) -> bool:
+        """Whether punctuation may move a partition, so that results wait for their delta."""
+        return any(source.idle_timeout_ms is not None for source in self.sources)
+
+    @cached_property
     def program(self) -> JobProgram:
-        source = self.source
-        helpers = {"format": source.format, "watermarks": source.watermarks, "timestamp": source.timestamp}
-        helpers |= {"filter": source.filter} | {f"encoding of {n}": o.encode for n, o in sorted(self.outputs.items())}
+        helpers: dict[str, Any] = {}
+        for source in self.sources:
+            parts = {"format": source.format, "watermarks": source.watermarks, "timestamp": source.timestamp}
+            of = "" if len(self.sources) == 1 else f" of {source.topic}"
+            helpers |= {f"{name}{of}": part for name, part in (parts | {"filter": source.filter}).items()}
+        helpers |= {f"encoding of {n}": o.encode for n, o in sorted(self.outputs.items())}
         return JobProgram(self.process, self.process_batch, self.states, self.on_window, helpers)
 
     @cached_property
@@ -208,7 +247,7 @@ class Job(Generic[E]):
         return "\n".join(
             [
                 f"job {self.name}",
-                self.source.describe(),
+                *_described(self.sources),
                 self.program.describe(),
                 *outputs,
                 f"lateness {self.allowed_lateness_ms} on_error {self.on_error}",
@@ -220,6 +259,17 @@ class Job(Generic[E]):
         """Digest of ``describe()`` and the code: an existing state is only resumed by the same one."""
         text = f"{self.describe()}\ncode {self.program.code_hash()}"
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _described(sources: Sequence[Source[Any]]) -> list[str]:
+    """A line for each; several are numbered, since the numbers of partitions depend on their order."""
+    if len(sources) == 1:
+        return [sources[0].describe()]
+    return [f"{number}. {source.describe()}" for number, source in enumerate(sources, 1)]
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
 
 
 def _as_output(output: Output | str) -> Output:

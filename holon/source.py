@@ -100,8 +100,8 @@ class Source(Generic[E]):
     def __post_init__(self) -> None:
         if not isinstance(self.topic, str) or not self.topic:
             raise JobError(
-                f"Source reads one topic, named by its text, got {self.topic!r:.200}: for several topics use a job for "
-                f"each, all with the same output topic, and read that one"
+                f"Source reads one topic, named by its text, got {self.topic!r:.200}: for several topics give the "
+                f"job a list of sources, one for each"
             )
         guard = self.max_future_skew_ms
         if guard not in (None, "live") and (not isinstance(guard, int) or guard < 0):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +11,7 @@ import numpy as np
 from holon.columnar.record_parts import RecordParts
 from holon.formats.formats import headers_requested_by
 from holon.formats.input_run import Input
+from holon.input_layout import InputLayout
 from holon.job import DEAD, LATE, MAIN, Job, encode_json
 from holon.outputs.deduplicator import Deduplicator
 from holon.outputs.identity import OutputId
@@ -19,6 +20,9 @@ from holon.tracks.admission import AdmissionCounts
 from holon.tracks.snapshot import Snapshot
 from holon.tracks.task import PartitionTask
 from wcrdt.replica.replica import Punctuation, Replica
+
+Partition = int | str | tuple[str, int]
+"""The job's number, a topic (its first partition), or a topic and its partition."""
 
 
 class _Fed(NamedTuple):
@@ -51,19 +55,24 @@ class JobTestDriver:
     >>> test.finish()
     >>> test.outputs()
 
-    Args: ``clock_ms`` is the log timestamp that fed records get; assign ``test.clock_ms`` to move it.
+    Args: ``partitions`` of the input; of a job of several sources, those of each topic: a number for all, or a mapping.
+    ``clock_ms`` is the log timestamp that fed records get; assign ``test.clock_ms`` to move it.
     ``live``: the skew guard of a job that follows its topic holds, as it does on nodes unless the input is bounded.
     """
 
-    def __init__(self, job: Job[Any], partitions: int = 1, clock_ms: int = 0, *, live: bool = False) -> None:
+    def __init__(
+        self, job: Job[Any], partitions: int | Mapping[str, int] = 1, clock_ms: int = 0, *, live: bool = False
+    ) -> None:
         self.job = job
+        self.layout = _layout(job, partitions)
+        partitions = self.layout.partitions
         self.live_guard_ms = LIVE_MAX_FUTURE_SKEW_MS if live else None
         self.clock_ms = clock_ms
         self.replica = Replica(partitions, job.program.shapes(), job.allowed_lateness_ms)
         self.tasks = [self.new_task(p, partitions) for p in range(partitions)]
         self._log: list[list[_Fed]] = [[] for _ in range(partitions)]
         self._saved = [task.snapshot().to_bytes() for task in self.tasks]
-        self._requested_headers = headers_requested_by(job.source.format)
+        self._requested_headers = [headers_requested_by(partition.source.format) for partition in self.layout]
         self._ended = False
         self._filter: dict[str, Deduplicator] = {}
         self._emitted: list[tuple[str, int, OutputId | None, bytes]] = []
@@ -79,13 +88,14 @@ class JobTestDriver:
             output_partitions=sizes,
             upstream={},
             live_guard_ms=self.live_guard_ms,
+            layout=self.layout,
         )
 
     # --- what happens to the job ----------------------------------------------------------------------------------
 
     def feed(
         self,
-        partition: int,
+        partition: Partition,
         *records: Any,
         identity: OutputId | None = None,
         key: str | bytes | None = None,
@@ -93,30 +103,34 @@ class JobTestDriver:
     ) -> None:
         """Append records to a partition: bytes as they are, anything else as JSON.
 
+        In a job of several sources a partition is a topic, or a topic and its partition; the job's numbers count over
+        all of its topics.
         A partition that awaits a window takes them once it goes on, as it would from the log. ``identity``: as which
         output of another job; of several records the ``n`` counts on from it. ``key`` and ``headers`` are those of
         each record, for events that declare them.
         """
         assert not self._ended, "fed after finish"
+        number = self._number(partition)
         for n, record in enumerate(records):
             header = b"" if identity is None else identity._replace(n=identity.n + n).to_bytes()
             fed = _Fed(encode_json(record), self.clock_ms, header, _bytes(key), _named(headers))
-            self._log[partition].append(fed)
+            self._log[number].append(fed)
         self._settle()
 
     def feed_tombstone(
-        self, partition: int, *, key: str | bytes | None, headers: Mapping[str, str | bytes] | None = None
+        self, partition: Partition, *, key: str | bytes | None, headers: Mapping[str, str | bytes] | None = None
     ) -> None:
         """Append a record without a value to a partition."""
         assert not self._ended, "fed after finish"
-        self._log[partition].append(_Fed(b"", self.clock_ms, b"", _bytes(key), _named(headers), True))
+        self._log[self._number(partition)].append(_Fed(b"", self.clock_ms, b"", _bytes(key), _named(headers), True))
         self._settle()
 
-    def advance_watermark(self, partition: int, ts_ms: int) -> None:
+    def advance_watermark(self, partition: Partition, ts_ms: int) -> None:
         """Move a partition's event time without a record, as a punctuation does for an idle one."""
-        task = self.tasks[partition]
+        number = self._number(partition)
+        task = self.tasks[number]
         assert not task.waiting, f"partition {partition} awaits a window inside of a record, so it is not idle"
-        self.replica.punctuate(Punctuation(partition, task.position, ts_ms))
+        self.replica.punctuate(Punctuation(number, task.position, ts_ms))
         self._settle()
 
     def finish(self) -> None:
@@ -126,19 +140,29 @@ class JobTestDriver:
         stuck = self.waiting()
         assert not stuck, f"partitions {stuck} still await a window after the end of the input"
 
-    def checkpoint(self, partition: int) -> None:
+    def checkpoint(self, partition: Partition) -> None:
         """Save the partition's state, as a node does now and then; it must not be ``waiting``."""
-        self._saved[partition] = self.tasks[partition].snapshot().to_bytes()
+        number = self._number(partition)
+        self._saved[number] = self.tasks[number].snapshot().to_bytes()
 
-    def fail(self, partition: int) -> None:
+    def fail(self, partition: Partition) -> None:
         """Lose the partition's state and start again from its last checkpoint (at first: from nothing).
 
         Results are made again and dropped by their identities, so a test of the job sees no difference; if it does,
         something in the job is not declared state.
         """
-        self.tasks[partition] = self.new_task(partition, len(self.tasks))
-        self.tasks[partition].restore(Snapshot.from_bytes(self._saved[partition]))
+        number = self._number(partition)
+        self.tasks[number] = self.new_task(number, len(self.tasks))
+        self.tasks[number].restore(Snapshot.from_bytes(self._saved[number]))
         self._settle()
+
+    def _number(self, partition: Partition) -> int:
+        if isinstance(partition, int):
+            return partition
+        topic, number = (partition, 0) if isinstance(partition, str) else partition
+        found = self.layout.number_of(topic, number)
+        assert found is not None, f"the job reads no partition {number} of {topic!r}, but {self.layout.topics}"
+        return found
 
     # --- what can be seen -----------------------------------------------------------------------------------------
 
@@ -216,7 +240,8 @@ class JobTestDriver:
             stamps = np.array([fed.stamp_ms for fed in fresh], dtype=np.int64)
             identities = [fed.identity for fed in fresh]
             payloads = [fed.payload for fed in fresh]
-            parts = None if self._requested_headers is None else _parts(fresh, self._requested_headers)
+            requested = self._requested_headers[task.partition]
+            parts = None if requested is None else _parts(fresh, requested)
             headers = identities if any(identities) else None
             task.feed(Input(offsets, stamps, payloads, start + len(fresh), headers, parts=parts))
         elif self._ended:
@@ -232,8 +257,31 @@ class JobTestDriver:
                     self._emitted.append((output, partition, identity, value))
 
 
-def run_job(job: Job[Any], inputs: Sequence[Sequence[Any]]) -> list[Any]:
-    """Run a job over bounded inputs, one sequence a partition, and give all results of the main output."""
+def _layout(job: Job[Any], partitions: int | Mapping[str, int]) -> InputLayout:
+    if isinstance(partitions, int):
+        return InputLayout(job.sources, [partitions] * len(job.sources))
+    _check_topics(job, partitions)
+    return InputLayout(job.sources, [partitions.get(topic, 1) for topic in job.topics])
+
+
+def _check_topics(job: Job[Any], topics: Collection[str]) -> None:
+    unknown = sorted(set(topics) - set(job.topics))
+    assert not unknown, f"job {job.name!r} does not read {', '.join(unknown)}; it reads {', '.join(job.topics)}"
+
+
+def run_job(job: Job[Any], inputs: Sequence[Sequence[Any]] | Mapping[str, Sequence[Any]]) -> list[Any]:
+    """Run a job over bounded inputs, and give all results of the main output.
+
+    ``inputs``: a sequence a partition, of a job with one source; or one a topic, each of one partition.
+    """
+    if isinstance(inputs, Mapping):
+        test = JobTestDriver(job)
+        _check_topics(job, inputs)
+        for topic in job.topics:
+            test.feed(topic, *inputs.get(topic, ()))
+        test.finish()
+        return test.outputs()
+    assert len(job.sources) == 1, f"job {job.name!r} reads {', '.join(job.topics)}: give the records of each topic"
     test = JobTestDriver(job, partitions=len(inputs))
     for partition, records in enumerate(inputs):
         test.feed(partition, *records)

@@ -173,7 +173,7 @@ def main() -> int:
         inputs = {"bids": _written(Path(folder, "bids"), bids), "events": _written(Path(folder, "events"), events)}
         for _ in range(arguments.pairs):
             for name, job in jobs.items():
-                records = inputs[job.source.topic]
+                records = inputs[job.topics[0]]
                 found[name].append(profiled(job, records, BATCH, LEAST_S)[0].us_per_event)
     rows = [
         {

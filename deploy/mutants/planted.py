@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS
+from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS
 from deploy.mutants.planted_code import CODE
 from deploy.mutants.planted_events import ARROW, EVENTS
 from deploy.mutants.planted_files import FILES
@@ -23,6 +23,7 @@ MUTANTS = (
     *TRANSACTIONS,
     *CHAINS,
     *CHECKPOINT_PARTS,
+    *SEVERAL_TOPICS,
     *CODE,
     *FLOWS,
     *FILES,

@@ -1,4 +1,4 @@
-"""Bugs in what jobs in a row, a job that goes on behind its end, and checkpoints that hold what changed rest on."""
+"""Bugs in jobs in a row, behind the end of the input, in checkpoints of what changed, and in jobs of several topics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ PARTS = "tests/unit/nodes/machine/test_checkpoint_parts.py::"
 COPIES = "tests/unit/nodes/checkpoints/test_copies.py"
 TRACKS = "tests/laws/test_parts.py::test_a_whole_checkpoint_and_its_parts_are_the_track"
 FEEDING = "tests/unit/nodes/transactions/test_bound_streams.py"
+LAYOUT = ("tests/unit/holon/test_input_layout.py",)
+SOURCES = ("tests/unit/holon/dataflow/test_sources.py",)
+IDLE = ("tests/unit/nodes/machine/test_idle_partitions.py",)
+STARTS = ("tests/unit/nodes/streams/test_sources.py",)
 
 CHAINS = (
     Mutant(
@@ -183,5 +187,92 @@ CHECKPOINT_PARTS = (
         "    formats += [m.PARTS_VERSION for",
         "    formats += [m.FIRST_VERSION for",
         tests=(PARTS + "test_older_releases_stop_at_a_part_and_read_whole_ones",),
+    ),
+)
+
+SEVERAL_TOPICS = (
+    Mutant(
+        "a partition's number in its topic is the job's",
+        "holon/input_layout.py",
+        "InputPlace(source.topic, partition - self._firsts[number])",
+        "InputPlace(source.topic, partition)",
+        tests=LAYOUT,
+    ),
+    Mutant(
+        "all partitions have the first source",
+        "holon/input_layout.py",
+        "source = self.sources[number]",
+        "source = self.sources[0]",
+        tests=LAYOUT,
+    ),
+    Mutant(
+        "windows are said to wait for the longest timeout though a partition has none",
+        "holon/input_layout.py",
+        "return None if len(known) < len(timeouts) else max(known, default=None)",
+        "return max(known, default=None)",
+        tests=LAYOUT,
+    ),
+    Mutant(
+        "the order of sources is no part of the declaration",
+        "holon/job.py",
+        'return [f"{number}. {source.describe()}" for number, source in enumerate(sources, 1)]',
+        "return sorted(source.describe() for source in sources)",
+        tests=LAYOUT,
+    ),
+    Mutant(
+        "letters name the job's partition",
+        "holon/tracks/side_outputs.py",
+        "self._place = input.place",
+        "self._place = input.place.topic, outbox.partition",
+        tests=SOURCES,
+    ),
+    Mutant(
+        "records are admitted by the first source",
+        "holon/tracks/record_track.py",
+        "Admission(input.source, record_states",
+        "Admission(job.sources[0], record_states",
+        tests=SOURCES,
+    ),
+    Mutant(
+        "rows of all topics take the steps of the first source",
+        "holon/dataflow/compiling.py",
+        "_process_batch(entries[ctx.topic], outputs, states, batch, ctx)",
+        "_process_batch(next(iter(entries.values())), outputs, states, batch, ctx)",
+        tests=SOURCES,
+    ),
+    Mutant(
+        "a partition is idle by another source's timeout",
+        "nodes/machine/idle_partitions.py",
+        "timeout_ms is not None and self._running_ms[timeout_ms] - since_ms >= timeout_ms",
+        "timeout_ms is not None and self._running_ms[timeout_ms] - since_ms >= min(self._running_ms)",
+        tests=IDLE,
+    ),
+    Mutant(
+        "a partition whose source has no idle timeout is idle",
+        "nodes/machine/idle_partitions.py",
+        "return [runner for runner in self.work.owned() if self._timeouts_ms[runner.partition] is not None]",
+        "return self.work.owned()",
+        tests=IDLE,
+    ),
+    Mutant(
+        "a topic that has grown goes unnoticed",
+        "nodes/streams/jobs.py",
+        "            if before != now:\n                raise JobMismatch(other_partitions(job, topic, before, now))",
+        "            if before > now:\n                raise JobMismatch(other_partitions(job, topic, before, now))",
+        tests=STARTS,
+    ),
+    Mutant(
+        "all sources start where the first one does",
+        "nodes/streams/jobs.py",
+        "ends[partition.source.start](*partition.place)",
+        "ends[job.sources[0].start](*partition.place)",
+        tests=STARTS,
+    ),
+    Mutant(
+        "letters go back into the first topic",
+        "nodes/results/dead_letters.py",
+        "        if source.topic == letter.topic:\n            return source",
+        "        return source",
+        tests=STARTS,
     ),
 )

@@ -213,8 +213,8 @@ FLOWS = (
     Mutant(
         "a reset of a user's simulated job passes over its input",
         "nodes/sim/user_jobs/simulated.py",
-        'source = replace(self._job.source, start="earliest")',
-        "source = self._job.source",
+        'source = replace(only, start="earliest")',
+        "source = only",
         tests=USER_JOBS,
     ),
     Mutant(

@@ -251,8 +251,8 @@ MACHINE = (
     Mutant(
         "a node takes its own pause for silence",
         "nodes/machine/idle_partitions.py",
-        "self.running_ms += min(passed_ms, max(1, self.timeout_ms // STEPS))",
-        "self.running_ms += passed_ms",
+        "self._running_ms[timeout_ms] += min(passed_ms, max(1, timeout_ms // STEPS))",
+        "self._running_ms[timeout_ms] += passed_ms",
         tests=(IDLE + "test_a_node_that_did_not_run_does_not_take_that_for_silence",),
     ),
     Mutant(

@@ -73,14 +73,14 @@ class KindFunction:
 
 
 class Compiled:
-    """The parts of a job. ``outputs``: the name of each sink's output, by the number of its step."""
+    """The parts of a job. ``entries``: the source's step by topic; ``outputs``: each sink's output, by its number."""
 
-    def __init__(self, entry: Entry, steps: Sequence[Step], outputs: Mapping[int, str]) -> None:
+    def __init__(self, entries: Mapping[str, Entry], steps: Sequence[Step], outputs: Mapping[int, str]) -> None:
         self.outputs = outputs
         self._aggregations = [step for step in steps if isinstance(step, Aggregation)]
         self._declared = {step.number: step.declared() for step in self._aggregations}
         self.states = [*self._declared.values(), *(one for step in self._aggregations for one in step.further_states())]
-        self.process_batch = _named("process_batch", partial(_process_batch, entry, outputs, self._declared))
+        self.process_batch = _named("process_batch", _batch_function(entries, outputs, self._declared))
         self.handlers = [self._handler(step) for step in self._aggregations]
 
     def _handler(self, step: Aggregation) -> Callable[[Window, Context], Any]:
@@ -94,6 +94,26 @@ class Compiled:
 def _named(name: str, function: Any) -> Any:
     function.__name__ = name
     return function
+
+
+def _batch_function(
+    entries: Mapping[str, Entry], outputs: Mapping[int, str], states: Mapping[int, Windowed[Any, Any]]
+) -> Any:
+    """Of one source as it always was: the function is part of the fingerprint."""
+    if len(entries) == 1:
+        (entry,) = entries.values()
+        return partial(_process_batch, entry, outputs, states)
+    return partial(_process_batch_of_topic, entries, outputs, states)
+
+
+def _process_batch_of_topic(
+    entries: Mapping[str, Entry],
+    outputs: Mapping[int, str],
+    states: Mapping[int, Windowed[Any, Any]],
+    batch: Batch[Any],
+    ctx: Context,
+) -> None:
+    _process_batch(entries[ctx.topic], outputs, states, batch, ctx)
 
 
 def _process_batch(

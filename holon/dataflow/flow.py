@@ -1,4 +1,4 @@
-"""A flow: a pipeline from a source to its outputs. It stands wherever a job does."""
+"""A flow: a pipeline from its sources to its outputs. It stands wherever a job does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 
 from holon.columnar.structs.plan import structs_of
 from holon.dataflow.compiling import Compiled, FieldFunction, KindFunction
-from holon.dataflow.errors import FlowError, caller
+from holon.dataflow.errors import FlowError, Place, caller
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.row_types import OfType
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, Sink, Step, United, followed, type_at
@@ -35,9 +35,9 @@ _GIVE_TYPE = "give a Struct of them, as in ArrowColumns(Bid)"
 
 
 class ExplainedStep(NamedTuple):
-    """A step: the one that it follows (None: it is the source), and whether it works on columns, or why not.
+    """A step: the one that it follows (None: it is a source), and whether it works on columns, or why not.
 
-    ``also_after``: the others that a union follows.
+    ``also_after``: the others that a union follows; ``topics``: those of a source.
     """
 
     step: int
@@ -46,6 +46,7 @@ class ExplainedStep(NamedTuple):
     after: int | None
     how: str
     also_after: tuple[int, ...] = ()
+    topics: tuple[str, ...] = ()
 
 
 class Flow:
@@ -75,12 +76,11 @@ class Flow:
         self._columnar = columnar
         self._steps: list[Step] = []
         self._files: dict[int, Files] = {}
-        self._source: Source[Any] | None = None
-        self._entry: Entry | None = None
+        self._sources: list[tuple[Source[Any], Entry]] = []
 
     def source(
         self,
-        topic: str,
+        topic: str | Sequence[str],
         format: Format[T],
         *,
         time: Callable[[T], Any] | None = None,
@@ -90,24 +90,23 @@ class Flow:
         start: Literal["earliest", "latest"] = "earliest",
         max_future_skew_ms: int | Literal["live"] | None = "live",
     ) -> Stream[T]:
-        """The records of a topic.
+        """The records of a topic, or of several that are read alike. A flow may have several sources.
+
+        A window waits for all partitions of all topics, whatever streams it takes rows of.
 
         Args:
             time: event time of a row; None: the log's own timestamp. ``unit``: what it gives, as
                 ``Source.timestamp_unit``; a ``datetime`` field needs none.
             out_of_order: how far in event time records come behind the newest one.
-            idle: a partition without records for so long holds no window open.
+            idle: a partition of these topics without records for so long holds no window open.
 
         Structs of ``Json`` and ``Arrow`` are read as columns: then an int beyond 64 bits is a bad record
         (``JsonColumns``), or a bad row (``ArrowColumns``).
         """
-        if self._source is not None:
-            raise FlowError(
-                f"{caller()}: the flow {self.name!r} has a source, {self._source.topic!r}; it has one for now"
-            )
         struct, kinds = _columnar_struct(format), _kinds(format)
         read: Format[Any] = format
         place = caller()
+        topics = self._new_topics(topic, place)
         if isinstance(format, TypedFormat):
             if format.type is None:
                 raise FlowError(
@@ -122,8 +121,8 @@ class Flow:
             timestamp, unit = _timestamp(time, struct, unit)
         except FlowError as error:
             raise FlowError(f"source ({place}): {error}") from error
-        self._source = Source(
-            topic,
+        source = Source(
+            topics[0],
             read,
             timestamp=timestamp,
             timestamp_unit=unit if timestamp is not None else None,
@@ -132,25 +131,32 @@ class Flow:
             max_future_skew_ms=max_future_skew_ms,
             idle_timeout_ms=None if idle is None else duration_ms(idle),
         )
-        self._entry = self.added(Entry(self.next_number(), place, None, struct=struct, kinds=kinds))
-        return Stream(self, self._entry)
+        entry = self.added(Entry(self.next_number(), place, None, struct=struct, kinds=kinds))
+        self._sources += [(replace(source, topic=each), entry) for each in topics]
+        return Stream(self, entry)
+
+    def _new_topics(self, topic: str | Sequence[str], place: Place) -> list[str]:
+        """The topics of a source, none of which the flow reads so far."""
+        topics = [topic] if isinstance(topic, str) else list(topic)
+        if not topics or not all(isinstance(each, str) and each for each in topics):
+            raise FlowError(f"source ({place}): topics are texts, got {topic!r:.100}")
+        before = [source.topic for source, _ in self._sources]
+        for number, each in enumerate(topics):
+            if each in before + topics[:number]:
+                raise FlowError(f"source ({place}): the topic {each!r} has a source already: use its stream again")
+        return topics
 
     @cached_property
     def job(self) -> Job[Any]:
         """The job that the flow is compiled to; the flow must not grow any more."""
         sinks = [step for step in self._steps if isinstance(step, Sink)]
-        if self._source is None or self._entry is None:
+        if not self._sources:
             raise FlowError(f"the flow {self.name!r} has no source")
         if not sinks:
             raise FlowError(f"the flow {self.name!r} has no sink: nothing of it would leave")
-        source = self._source
-        if len(self._entry.kinds) > 1:
-            of_kinds = self._reads_kinds(source, self._entry)
-            if isinstance(of_kinds, str) and self._entry.columnar:
-                raise self._entry.error(f"columnar=True, but its records are objects: {of_kinds}")
-            if isinstance(of_kinds, Source):
-                source, self._entry.reads_kinds = of_kinds, True
-        compiled = Compiled(self._entry, tuple(self._steps), _output_names(sinks))
+        sources = [self._as_read(source, entry) for source, entry in self._sources]
+        entries = {source.topic: entry for source, entry in self._sources}
+        compiled = Compiled(entries, tuple(self._steps), _output_names(sinks))
         outputs = {
             compiled.outputs[sink.number]: Output(
                 sink.topic, route_by_key=sink.key is not None, files=self._files.get(sink.number)
@@ -159,7 +165,7 @@ class Flow:
         }
         return Job(
             self.name,
-            source,
+            sources[0] if len(sources) == 1 else sources,
             output=outputs.pop(MAIN),
             side_outputs=outputs,
             process_batch=compiled.process_batch,
@@ -169,6 +175,18 @@ class Flow:
             late_records="process",
             on_error=self._on_error,
         )
+
+    def _as_read(self, source: Source[Any], entry: Entry) -> Source[Any]:
+        """The source, with columns of each of several Structs where that can be."""
+        if len(entry.kinds) < 2:
+            return source
+        of_kinds = self._reads_kinds(source, entry)
+        if isinstance(of_kinds, str):
+            if entry.columnar:
+                raise entry.error(f"columnar=True, but its records are objects: {of_kinds}")
+            return source
+        entry.reads_kinds = True
+        return of_kinds
 
     def _reads_kinds(self, source: Source[Any], entry: Entry) -> Source[Any] | str:
         """The source with columns of each of several Structs; or why its records are objects."""
@@ -193,11 +211,11 @@ class Flow:
 
     def collect(self, inputs: Mapping[str, Sequence[Any]]) -> list[Any]:
         """The rows of the first sink for bounded input by topic, for a notebook; needs no log."""
-        assert self._source is not None, "the flow has no source"
-        unknown = sorted(set(inputs) - {self._source.topic})
+        topics = self.job.topics
+        unknown = sorted(set(inputs) - set(topics))
         if unknown:
-            raise FlowError(f"the flow {self.name!r} does not read {', '.join(unknown)}; it reads {self._source.topic}")
-        return run_job(self.job, [inputs.get(self._source.topic, ())])
+            raise FlowError(f"the flow {self.name!r} does not read {', '.join(unknown)}; it reads {', '.join(topics)}")
+        return run_job(self.job, inputs)
 
     def explain(self) -> list[ExplainedStep]:
         """The steps in the order in which they were written."""
@@ -209,14 +227,16 @@ class Flow:
                 step.after,
                 self._how(step),
                 tuple(other.number for other in step.others) if isinstance(step, United) else (),
+                tuple(source.topic for source, entry in self._sources if entry is step),
             )
             for step in self._steps
         ]
 
     def _how(self, step: Step) -> str:
-        if not isinstance(step, Entry) or len(step.kinds) < 2 or self._source is None:
+        source = next((source for source, entry in self._sources if entry is step), None)
+        if not isinstance(step, Entry) or len(step.kinds) < 2 or source is None:
             return step.how()
-        found = self._reads_kinds(self._source, step)
+        found = self._reads_kinds(source, step)
         return f"{ROW_BY_ROW}{found}" if isinstance(found, str) else "columns"
 
     # --- what streams use ---------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import BinaryColumn
 from holon.errors import JobError
+from holon.input_layout import InputPlace
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
 from holon.outputs.identity import IdentityStamp, Track
 from holon.outputs.letters import row_letter
@@ -78,10 +79,12 @@ class Outbox:
     of an atom are one record: it is never processed in part, so what they emit is numbered in the order of its places.
     """
 
-    def __init__(self, job: Job, incarnation: int, partition: int, partitions: Mapping[str, int]) -> None:
+    def __init__(
+        self, job: Job, incarnation: int, partition: int, partitions: Mapping[str, int], place: InputPlace
+    ) -> None:
         self.outputs = job.outputs
         self.on_error: Literal["fail", "dead-letter"] = job.on_error
-        self._topic = job.source.topic
+        self._place = place
         self.partition = partition
         self.partitions = partitions
         self.runs: Runs = {}
@@ -312,7 +315,7 @@ class Outbox:
         if self._stamp is not self._window_stamp:
             raise JobError("emit_dead belongs into an on_window handler; a record is dead where the function raises")
         n = self._next(DEAD)
-        letter = row_letter(self._topic, self.partition, window, n, value, step, key, reason)
+        letter = row_letter(*self._place, window, n, value, step, key, reason)
         self._add(self._into, DEAD, letter, self._stamp(self.position, n), None)
 
     def divert(self, output: str, offset: int, n: int, value: bytes) -> None:

@@ -22,19 +22,25 @@ T = TypeVar("T")
 class Context:
     """One for each partition; ``offset`` and ``timestamp_ms`` (event time) describe the record in hand.
 
+    ``topic`` is where the partition's records come from, in a job of several sources too. ``partition`` is the job's
+    number, which counts over all of its topics.
+
     In an ``on_window`` handler ``offset`` is -1 and ``timestamp_ms`` the last one inside of the window: its end - 1, as
     in Flink. For the global window it is the last time that can be inserted. So an insert with it goes to the same
     window of a later stage. In a batch function both are -1: rows have offsets and times of their own.
     """
 
-    __slots__ = ("_handles", "_outbox", "_scope", "offset", "partition", "partitions", "timestamp_ms")
+    __slots__ = ("_handles", "_outbox", "_scope", "offset", "partition", "partitions", "timestamp_ms", "topic")
 
-    def __init__(self, scope: PartitionAccess, outbox: Emitter, handles: dict[Any, Any], partitions: int) -> None:
+    def __init__(
+        self, scope: PartitionAccess, outbox: Emitter, handles: dict[Any, Any], partitions: int, topic: str
+    ) -> None:
         self._scope = scope
         self._outbox = outbox
         self._handles = handles
         self.partition = scope.partition
         self.partitions = partitions
+        self.topic = topic
         self.offset = -1
         self.timestamp_ms = 0
 

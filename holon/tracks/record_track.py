@@ -15,6 +15,7 @@ import msgspec
 from holon.errors import USER_ERRORS, HolonError, JobError, UnserializableState, UpstreamReset, UserFunctionError
 from holon.formats.formats import AtomFormat, count_events
 from holon.formats.input_run import Input
+from holon.input_layout import InputPartition
 from holon.job import DEAD, LATE, Job
 from holon.outputs.outbox import Outbox
 from holon.program.context import Context
@@ -40,6 +41,7 @@ from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 FEW_RECORDS = 64
 """Of a run they cost about as much as the run itself."""
+WHAT = "the processing function"
 NOT_AWAITED = "process may only await window_value, not {!r}: I/O and timers are not deterministic"
 
 
@@ -55,6 +57,7 @@ class RecordTrack:
     def __init__(
         self,
         job: Job,
+        input: InputPartition,
         scope: Scope,
         outbox: Outbox,
         ctx: Context,
@@ -63,13 +66,14 @@ class RecordTrack:
         live_guard_ms: int | None = None,
     ) -> None:
         self.job = job
+        self.input = input
         self.scope = scope
         self.outbox = outbox
         self.ctx = ctx
         self.functions = functions
         late_for = [] if job.late_records == "process" else scope.windowed.values()
         record_states = [decl for decl in late_for if decl.stage == 0]
-        self.admission = Admission(job.source, record_states, job.allowed_lateness_ms, live_guard_ms)
+        self.admission = Admission(input.source, record_states, job.allowed_lateness_ms, live_guard_ms)
         self.counts = AdmissionCounts()
         self.duplicates = Duplicates(upstream)
         self.ended = False
@@ -78,8 +82,8 @@ class RecordTrack:
         self.next_offset = scope.record.position[0]
         self._undo = Undo(scope, outbox)
         self._loop = RecordLoop(functions, scope, outbox, ctx, self.admission, self._undo if self.buries else None)
-        self._diversion = Diversion(job, scope.partition, outbox)
-        self._awaits_in_atoms = functions.is_async and isinstance(job.source.format, AtomFormat)
+        self._diversion = Diversion(input, outbox)
+        self._awaits_in_atoms = functions.is_async and isinstance(input.source.format, AtomFormat)
         self._waiting: WaitingRecord | None = None
         self._rest: list[Input | FailedRun] = []
         self._end_requested = False
@@ -131,7 +135,7 @@ class RecordTrack:
             raise self._error(run, 0, error, "the source", last=len(run) - 1) from error
         if kept is None:
             return run
-        removed = count_events(self.job.source.format, run.take(~kept).payloads)
+        removed = count_events(self.input.source.format, run.take(~kept).payloads)
         self.counts.duplicates += removed
         self.events += removed
         return run.take(kept)
@@ -195,7 +199,7 @@ class RecordTrack:
             self._admission_failed(run, error)
             return
         if self.events < FIRST_RECORDS and not self.unusual_time:
-            self.unusual_time = self.admission.unusual_time(admitted.batch, self.scope.partition)
+            self.unusual_time = self.admission.unusual_time(admitted.batch, self.input.place.partition)
         if self.buries:
             try:
                 self._undo.keep(self.counts)
@@ -326,7 +330,7 @@ class RecordTrack:
     def _bury(self, failed: FailedRun) -> None:
         """The record goes to the dead-letter output; it moves nothing but the position."""
         self._diversion.divert(DEAD, failed.run, [RefusedEvent(0, None, failed.reason)])
-        events = count_events(self.job.source.format, failed.run.payloads)
+        events = count_events(self.input.source.format, failed.run.payloads)
         self.counts.dead += events
         self.events += events
         self._move(failed.run)
@@ -335,16 +339,25 @@ class RecordTrack:
         """A Local that was large when it was checked last, so that the record is not known that has changed it."""
         offset = max(self.scope.record.position[0] - 1, 0)
         at = f"offset {offset} or before"
-        return UserFunctionError(self.job.name, self.scope.partition, at, error, offset=offset)
+        return self.error_at(offset, at, error)
+
+    def error_at(self, offset: int, at: str, error: BaseException, what: str = WHAT) -> UserFunctionError:
+        """At an offset of the input, with the topic where the job reads several."""
+        topic, number = self.input.place if len(self.job.sources) > 1 else (None, None)
+        partition = self.scope.partition
+        return UserFunctionError(
+            self.job.name, partition, at, error, what, offset=offset, topic=topic, topic_partition=number
+        )
 
     def _error(
-        self, run: Input, index: int, error: BaseException, what: str = "the processing function", last: int = -1
+        self, run: Input, index: int, error: BaseException, what: str = WHAT, last: int = -1
     ) -> UserFunctionError:
         """At the record in a row of the run, or in the rows from it to ``last``."""
         offset, until = int(run.offsets[index]), int(run.offsets[max(index, last)])
         at = f"offset {offset}" if until == offset else f"offsets {offset} to {until} (a batch)"
-        job, topic = self.job.name, self.job.source.topic
-        return UserFunctionError(job, self.scope.partition, at, error, what, offset, topic, run.payloads[index])
+        topic, number = self.input.place
+        job, payload = self.job.name, run.payloads[index]
+        return UserFunctionError(job, self.scope.partition, at, error, what, offset, topic, payload, number)
 
     # --- after a run ----------------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from holon.formats.formats import AtomFormat
 from holon.formats.input_run import Input
-from holon.job import Job, encode_json
+from holon.input_layout import InputPartition
+from holon.job import encode_json
 from holon.outputs.letters import Diverted
 from holon.outputs.outbox import Outbox
 from holon.tracks.admission import RefusedEvent, place_in_run
@@ -13,9 +14,9 @@ from holon.tracks.admission import RefusedEvent, place_in_run
 class Diversion:
     """Writes the letters of one partition."""
 
-    def __init__(self, job: Job, partition: int, outbox: Outbox) -> None:
-        self._source = job.source.topic, partition
-        self._format = job.source.format
+    def __init__(self, input: InputPartition, outbox: Outbox) -> None:
+        self._place = input.place
+        self._format = input.source.format
         self._outbox = outbox
 
     def divert(self, output: str, run: Input, *refused: list[RefusedEvent]) -> None:
@@ -32,7 +33,7 @@ class Diversion:
             if place is not None:
                 assert isinstance(self._format, AtomFormat), "places, but no atoms"
                 payload = self._format.single(record, place)
-            letter = Diverted(*self._source, offset, ts, reason, payload, place, state=state or None)
+            letter = Diverted(*self._place, offset, ts, reason, payload, place, state=state or None)
             if run.parts is not None:
                 letter.key, letter.headers = run.parts.key(index), run.parts.headers_of(index)
                 letter.null = run.parts.is_null(index)

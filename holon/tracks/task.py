@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from holon.errors import UnserializableState
+from holon.input_layout import InputLayout
 from holon.job import Job
 from holon.outputs.outbox import Outbox
 from holon.outputs.runs import OutputRun
@@ -35,6 +36,7 @@ class PartitionTask:
     """Runs a job on one partition.
 
     Args: ``partitions`` of the input; ``output_partitions`` by output name (for outputs that route by key).
+    ``layout``: where the partitions are; needed for a job of several sources.
     ``start_offset``: where a task without a snapshot begins. ``upstream`` as in ``Duplicates``; ``live_guard_ms`` as in
     ``Admission``.
     """
@@ -51,18 +53,23 @@ class PartitionTask:
         start_offset: int = 0,
         upstream: Mapping[str, int] | None = None,
         live_guard_ms: int | None = None,
+        layout: InputLayout | None = None,
     ) -> None:
         self.job = job
+        layout = InputLayout(job.sources, [partitions]) if layout is None else layout
+        self.input = layout[partition]
         self.partition = partition
         self.replica = replica
         program = job.program
         self.scope = Scope(program, partition, replica, job.window_retention_ms)
         self.scope.record.position = self.scope.record.broadcast_position = (start_offset, 0)
-        self.outbox = Outbox(job, incarnation, partition, output_partitions or {})
+        self.outbox = Outbox(job, incarnation, partition, output_partitions or {}, self.input.place)
         handles: dict[Any, Any] = {}
-        self.ctx = Context(self.scope, self.outbox, handles, partitions)
+        self.ctx = Context(self.scope, self.outbox, handles, partitions, self.input.place.topic)
         functions, window_functions = self._bind(handles)
-        self.records = RecordTrack(job, self.scope, self.outbox, self.ctx, functions, upstream, live_guard_ms)
+        self.records = RecordTrack(
+            job, self.input, self.scope, self.outbox, self.ctx, functions, upstream, live_guard_ms
+        )
         self._last: tuple[int, bytes] | None = None
         self.began_behind = -1, b""
         """Offset and digest of the record before the snapshot that was restored; the digest is empty: not known."""

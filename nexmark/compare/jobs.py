@@ -16,7 +16,7 @@ def copy_of(job: Job, topic: str, run: int) -> Job:
     name = f"{job.name[:60]}-bench-{run}"
     sides = {side: f"{name}.{side}" for side in job.side_outputs}
     return replace(
-        job, name=name, source=replace(job.source, topic=topic), output=name, side_outputs=sides, late_topic="",
+        job, name=name, source=replace(job.sources[0], topic=topic), output=name, side_outputs=sides, late_topic="",
         dead_letter_topic="", unstable_topic="",
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holon.input_layout import InputPlace
 from nodes.fleet.monitor import Monitor
 from nodes.log.contract import Log
 from nodes.machine.config import JobRun
@@ -17,15 +18,15 @@ class Bounds:
     def __init__(self, log: Log, run: JobRun, monitor: Monitor) -> None:
         self._log = log
         self._run = run
-        topic, partitions = run.job.source.topic, range(run.partitions)
-        self.ends = [log.end_offset(topic, partition) for partition in partitions]
+        layout, partitions = run.layout, range(run.partitions)
+        self.ends = [log.end_offset(*place) for place in layout.places()]
         """By partition, where the input ended when this was made."""
         declared = [monitor.ownership.end_offset(partition) for partition in partitions]
         self.declared = None not in declared
         self.unread: dict[int, int] = {}
         """By partition: records behind the end that was declared before; the job will not read them."""
         for partition, end in enumerate(declared):
-            found = 0 if end is None else self._records(topic, partition, end)
+            found = 0 if end is None else self._records(layout[partition].place, end, self.ends[partition])
             if found:
                 self.unread[partition] = found
 
@@ -35,20 +36,21 @@ class Bounds:
             declare_end(self._log, self._run, self.ends, reached=True)
             self.declared = True
 
-    def _records(self, topic: str, partition: int, start: int) -> int:
-        offset, end = max(start, self._log.start_offset(topic, partition)), self.ends[partition]
+    def _records(self, place: InputPlace, start: int, end: int) -> int:
+        offset = max(start, self._log.start_offset(*place))
         if end - offset > COUNTED:
             return end - offset
         records = 0
-        while offset < end and (chunk := self._log.read(topic, partition, offset).before(end)).next_offset > offset:
+        while offset < end and (chunk := self._log.read(*place, offset).before(end)).next_offset > offset:
             records, offset = records + len(chunk), chunk.next_offset
         return records
 
 
-def unread_text(job: str, topic: str, unread: dict[int, int]) -> str:
+def unread_text(run: JobRun, unread: dict[int, int]) -> str:
     """The message about records that no node will read, and how to go on."""
-    where = ", ".join(f"{count:,} in partition {partition}" for partition, count in sorted(unread.items()))
+    job, topics, name = run.job.name, ", ".join(run.job.topics), run.layout.name
+    where = ", ".join(f"{count:,} in partition {name(partition)}" for partition, count in sorted(unread.items()))
     return (
-        f"job {job!r} has read {topic} up to the end that was declared before; {sum(unread.values()):,} records behind "
-        f"it are unread ({where}). --continue goes on with them from there; --reset starts anew"
+        f"job {job!r} has read {topics} up to the end that was declared before; {sum(unread.values()):,} records "
+        f"behind it are unread ({where}). --continue goes on with them from there; --reset starts anew"
     )

@@ -19,12 +19,12 @@ def held_frontier(monitor: Monitor, watermarks: Mapping[int, int]) -> HeldFronti
     held = max(fresh, key=lambda view: view.stats.get(HELD_MS, 0), default=None)
     if held is None or not held.stats.get(HELD_MS) or monitor.done:
         return None
-    found = []
+    found, layout = [], monitor.run.layout
     for partition in range(monitor.run.partitions):
         watermark_ms = watermarks.get(partition, BEFORE_TIME_MS)
         if watermark_ms < held.stats[HELD_END_MS]:
             offset, end = monitor.progress[partition], monitor.input_end(partition)
-            found.append(held_partition(partition, watermark_ms, offset, max(0, end - offset)))
+            found.append(held_partition(layout, partition, watermark_ms, offset, max(0, end - offset)))
     held_ms = int(held.stats[HELD_MS])
-    timeout_ms = monitor.run.job.source.idle_timeout_ms
+    timeout_ms = layout.idle_timeout_ms(each.partition for each in found)
     return HeldFrontier(behind_first(found), held.last_heartbeat_ms - held_ms, held_ms, timeout_ms)

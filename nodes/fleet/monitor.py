@@ -43,7 +43,8 @@ class Monitor:
         self.failure: str | None = None
         self.stop_requested = False
         self.superseded = False
-        self._events = EventCounts(log, run.job, run.start_offsets)
+        self._events = EventCounts(log, run.layout, run.start_offsets)
+        self._inputs = run.layout.places()
         self._begin()
         self._steals_at = self.ownership.steals()
         self._heartbeats_at: dict[tuple[str, int], int] = {}
@@ -112,7 +113,7 @@ class Monitor:
     def input_end(self, partition: int) -> int:
         """Where the input of a partition ends: the declared end, or how far it goes now."""
         declared = self.ownership.end_offset(partition)
-        return self.log.end_offset(self.topics.source, partition) if declared is None else declared
+        return self.log.end_offset(*self._inputs[partition]) if declared is None else declared
 
     @property
     def done(self) -> bool:
@@ -161,17 +162,17 @@ class Monitor:
         They are counted where some offsets may be those of no record: Kafka's transactions and compaction leave such
         gaps. Records that retention has deleted cannot be counted any more.
         """
-        topic, offset = self.topics.source, self.run.start_offsets[partition]
-        if self._events.reads:
-            return self.log.start_offset(topic, partition) > offset or self._events.up_to(partition, end) == counted
+        place, offset = self._inputs[partition], self.run.start_offsets[partition]
+        if self._events.reads(partition):
+            return self.log.start_offset(*place) > offset or self._events.up_to(partition, end) == counted
         if counted == end - offset:
             return True
         if counted > end - offset:
             return False
-        if self.log.start_offset(topic, partition) > offset:
+        if self.log.start_offset(*place) > offset:
             return True
         records = 0
-        while offset < end and (chunk := self.log.read(topic, partition, offset)).next_offset > offset:
+        while offset < end and (chunk := self.log.read(*place, offset)).next_offset > offset:
             records += int((chunk.offsets < end).sum())
             offset = chunk.next_offset
         return records == counted

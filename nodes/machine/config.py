@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from holon.input_layout import InputLayout
 from holon.job import Job
 from nodes.machine import messages as m
 
@@ -95,6 +96,7 @@ class JobRun:
 
     ``upstream``: of jobs that may write its input, the incarnation that counted then; None where none was recorded.
     ``live_guard_ms``: the skew guard where the source declares ``"live"``; None where the input was bounded.
+    ``topic_partitions``: of each source's topic, in their order; () where the job has one source.
     """
 
     job: Job
@@ -105,6 +107,12 @@ class JobRun:
     upstream: Mapping[str, int] | None = None
     continued: ContinuedIncarnation | None = None
     live_guard_ms: int | None = None
+    topic_partitions: tuple[int, ...] = ()
+
+    @property
+    def layout(self) -> InputLayout:
+        """Where its partitions are."""
+        return InputLayout(self.job.sources, self.topic_partitions or (self.partitions,))
 
     @property
     def origin(self) -> int:
@@ -118,7 +126,7 @@ def broadcast_interval_ms(config: NodeConfig, run: JobRun) -> int:
     Everybody reads the deltas of all partitions, so it widens with their number. Where a job allows idleness results
     wait for their delta, and it stays.
     """
-    if config.broadcast_max_per_s <= 0 or run.job.source.idle_timeout_ms is not None:
+    if config.broadcast_max_per_s <= 0 or run.job.allows_idleness:
         return config.broadcast_interval_ms
     return max(config.broadcast_interval_ms, 1000 * run.partitions // config.broadcast_max_per_s)
 
@@ -133,14 +141,14 @@ class WantedInput:
     limit: int | None
 
 
-def other_partitions(job: Job, was: int, found: int) -> str:
-    """The error when the input does not have the partitions any more that the job began with."""
+def other_partitions(job: Job, topic: str, was: int, found: int) -> str:
+    """The error when a topic of the input does not have the partitions any more that the job began with."""
     if found > was:
         harm = f"nobody reads partitions {was} to {found - 1}, and records of one key may be in two partitions now"
     else:
         harm = f"what was in partitions {found} to {was - 1}, or in all of them, is gone"
     return (
-        f"job {job.name!r} was started on {was} partitions of {job.source.topic!r}, which now has {found}: {harm}. Its "
+        f"job {job.name!r} was started on {was} partitions of {topic!r}, which now has {found}: {harm}. Its "
         f"state cannot follow: start again with --reset to process what the topic holds now from empty state, or use "
         f"another topic; outputs that exist keep their number of partitions, so delete them too, or name others"
     )

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from holon.errors import UserFunctionError
 from holon.tracks.failed_records import FunctionCrashed
 from holon.tracks.record_track import Input
 from nodes.machine import messages as m
@@ -92,6 +91,6 @@ class Accusing:
         work, partition = self._work, runner.partition
         if not runner.task.records.buries:
             error = FunctionCrashed(f"it {how}")
-            raise UserFunctionError(work.job.name, partition, f"offset {offset}", error, "", offset=offset)
+            raise runner.task.records.error_at(offset, f"offset {offset}", error, "")
         self._accused[partition] = offset
         work.control(m.Crashed(work.run.incarnation, work.config.node, partition, offset, self._code_hash, how))

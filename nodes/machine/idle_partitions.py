@@ -44,30 +44,31 @@ def bound_ms(slots: Sequence[Slot], partition: int) -> int:
 
 
 class IdlePartitions:
-    """The silences of a workload's partitions. Does nothing where the job has no idle timeout."""
+    """The silences of a workload's partitions. Does nothing for those whose source has no idle timeout."""
 
     def __init__(self, work: Partitions) -> None:
         self.work = work
-        self.timeout_ms = work.job.source.idle_timeout_ms
-        self.running_ms = 0
+        self._timeouts_ms = [partition.source.idle_timeout_ms for partition in work.run.layout]
+        # Each timeout has a running time of its own: a step's share of it depends on the timeout.
+        self._running_ms = {timeout_ms: 0 for timeout_ms in self._timeouts_ms if timeout_ms is not None}
         self._silent: dict[int, tuple[Runner, int, int]] = {}  # whose, from which input offset on, since when
         self._at_end: list[Runner] = []  # in this step
         self._sent: dict[int, tuple[Position, int]] = {}
 
     def passed(self, passed_ms: int) -> None:
         """A step, so long after the last one."""
-        if self.timeout_ms is not None:
-            self.running_ms += min(passed_ms, max(1, self.timeout_ms // STEPS))
-            self._at_end.clear()
+        for timeout_ms in self._running_ms:
+            self._running_ms[timeout_ms] += min(passed_ms, max(1, timeout_ms // STEPS))
+        self._at_end.clear()
 
     def silent_inputs(self) -> list[WantedInput]:
         """Partitions of which nothing was read for so long, where it matters whether there is something."""
-        if self.timeout_ms is None:
+        if not self._running_ms:
             return []
         found = []
-        for runner in self.work.owned():
+        for runner in self._watched():
             since = self._silent.get(runner.partition)
-            over = since is not None and since[0] is runner and self.running_ms - since[2] >= self.timeout_ms
+            over = since is not None and since[0] is runner and self._is_over(runner.partition, since[2])
             if over and self._next(runner) is not None:
                 found.append(WantedInput(runner.partition, runner.key, runner.task.next_offset, None))
         return found
@@ -84,25 +85,38 @@ class IdlePartitions:
 
     def settle(self) -> None:
         """At the end of a step: see what is silent, and punctuate what is idle."""
-        if self.timeout_ms is None:
+        if not self._running_ms:
             return
-        owned = self.work.owned()
-        self._silent = {runner.partition: self._silence(runner) for runner in owned}
+        watched = self._watched()
+        self._silent = {runner.partition: self._silence(runner) for runner in watched}
         for runner in self._at_end:
-            punctuation = self._next(runner) if runner in owned else None
+            punctuation = self._next(runner) if runner in watched else None
             if punctuation is not None:
-                self._sent[runner.partition] = (punctuation.after, self.running_ms)
+                self._sent[runner.partition] = (punctuation.after, self._now(runner.partition))
                 self.work.effects.append(runner.broadcast(punctuation))
+
+    def _watched(self) -> list[Runner]:
+        return [runner for runner in self.work.owned() if self._timeouts_ms[runner.partition] is not None]
+
+    def _now(self, partition: int) -> int:
+        """The running time by which the partition's silence is measured."""
+        timeout_ms = self._timeouts_ms[partition]
+        assert timeout_ms is not None, f"partition {partition} is never idle"
+        return self._running_ms[timeout_ms]
+
+    def _is_over(self, partition: int, since_ms: int) -> bool:
+        """Whether its timeout has passed since then."""
+        timeout_ms = self._timeouts_ms[partition]
+        return timeout_ms is not None and self._running_ms[timeout_ms] - since_ms >= timeout_ms
 
     def _silence(self, runner: Runner) -> tuple[Runner, int, int]:
         before, offset = self._silent.get(runner.partition), runner.task.next_offset
         if before is not None and before[0] is runner and before[1] == offset:
             return before
-        return (runner, offset, self.running_ms)
+        return (runner, offset, self._now(runner.partition))
 
     def _next(self, runner: Runner) -> Punctuation | None:
         """The record to write if the partition is idle; None if that would change nothing, or no node could take it."""
-        assert self.timeout_ms is not None
         task, slot = runner.task, self.work.replica.slots[runner.partition]
         end = self.work.ownership.end_offset(runner.partition)
         if task.waiting or task.records.ended or (end is not None and end > task.next_offset):
@@ -113,6 +127,6 @@ class IdlePartitions:
         if slot.idle and watermark_ms == task.watermark_ms:
             return None
         sent = self._sent.get(runner.partition)
-        if sent is not None and sent[0] == task.position and self.running_ms - sent[1] < self.timeout_ms:
+        if sent is not None and sent[0] == task.position and not self._is_over(runner.partition, sent[1]):
             return None  # on its way, unless it was damaged
         return Punctuation(runner.partition, task.position, watermark_ms)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from holon.formats.formats import AtomFormat
+from holon.input_layout import InputLayout
 from holon.job import UNSTABLE, Job
 from holon.outputs.identity import NOTHING_SEEN, LastSeen, OutputId
 from holon.outputs.runs import OutputRun
@@ -63,6 +64,7 @@ class Runner:
         origin: int | None = None,
         live_guard_ms: int | None = None,
         parts: PartsConfig | None = None,
+        layout: InputLayout | None = None,
     ) -> None:
         self.job = job
         self.incarnation = incarnation
@@ -71,7 +73,7 @@ class Runner:
         self.key = version if key is None else key
         self.standby: PartitionStandby | None = None
         self.replica = replica
-        self.idle_allowed = job.source.idle_timeout_ms is not None
+        self.idle_allowed = job.allows_idleness
         self.task = PartitionTask(
             job,
             incarnation if origin is None else origin,
@@ -82,6 +84,7 @@ class Runner:
             start_offset=start_offset,
             upstream=upstream,
             live_guard_ms=live_guard_ms,
+            layout=layout,
         )
         self.lifecycle = PartitionLifecycle()
         self.releasing_to: str | None = None
@@ -91,10 +94,8 @@ class Runner:
         self.pending: Pending | None = None
         self._parts = CheckpointParts(parts or PartsConfig())
         self.saved_position: SavedPosition | None = None
-        self.last_checkpoint_ms = 0
-        self.last_delta_ms = 0
-        self.suppressed = 0
-        self.emitted = 0
+        self.last_checkpoint_ms = self.last_delta_ms = 0
+        self.suppressed = self.emitted = 0
         self._taken = 0
         self.known_ends: dict[str, dict[int, int]] = {}
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
@@ -223,7 +224,7 @@ class Runner:
     @property
     def taken(self) -> int:
         """Events of the input up to here, counted apart from what became of them."""
-        return self.task.records.events if isinstance(self.job.source.format, AtomFormat) else self._taken
+        return self.task.records.events if isinstance(self.task.input.source.format, AtomFormat) else self._taken
 
     def apply_punctuations(self) -> bool:
         """Take the accepted punctuations at the current position.

@@ -38,6 +38,7 @@ class Workload:
     def __init__(self, config: NodeConfig, run: JobRun, replica: Replica, ownership: Ownership, trials: Trials) -> None:
         self.config = config
         self.run = run
+        self._layout = run.layout
         self.job = run.job
         self.replica = replica
         self.ownership = ownership
@@ -120,6 +121,7 @@ class Workload:
             run.origin,
             run.live_guard_ms,
             self.config.parts,
+            self._layout,
         )
 
     def load(self, runner: Runner) -> None:
@@ -326,7 +328,7 @@ class Workload:
 
     def _gathered(self, watermark_ms: int) -> bool:
         """True if no partition of this node holds the frontier below, or results wait for each single delta."""
-        if self.job.source.idle_timeout_ms is not None:
+        if self.job.allows_idleness:
             return True
         return all(runner.task.watermark_ms >= watermark_ms for runner in self._each() if runner.standby is None)
 

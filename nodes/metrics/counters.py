@@ -190,16 +190,19 @@ class MeteredLog(CountingLog):
 
     def __init__(self, log: Log, topics: JobTopics, meter: Meter) -> None:
         super().__init__(log, meter)
-        self._source = topics.source
+        self._inputs: dict[tuple[str, int], int] = {
+            place: number for number, place in enumerate(topics.layout.places())
+        }
         self._broadcast = topics.broadcast
         self._outputs = frozenset(topics.outputs.values())
 
     def _counted(self, topic: str, partition: int, chunk: FetchedRecords) -> FetchedRecords:
         meter = self._meter
-        if topic == self._source:
+        number = self._inputs.get((topic, partition))
+        if number is not None:
             through_ms = int(chunk.timestamps_ms[-1]) if chunk.values else time.time_ns() // 1_000_000
-            meter.read_through_ms[partition] = through_ms
-            meter.records_in[partition] = meter.records_in.get(partition, 0) + len(chunk)
+            meter.read_through_ms[number] = through_ms
+            meter.records_in[number] = meter.records_in.get(number, 0) + len(chunk)
         elif chunk.values and topic == self._broadcast:
             meter.received += len(chunk)
             meter.received_bytes += size_of(chunk.values)

@@ -11,6 +11,7 @@ from holon.columnar.loops import installed
 from holon.columnar.payloads import BinaryColumn
 from holon.formats.formats import Json
 from holon.formats.json_columns import FEW, JsonColumns
+from holon.input_layout import InputLayout
 from holon.job import Job
 from nodes.profiling import stages
 from nodes.profiling.records import ProfiledRecords
@@ -38,12 +39,16 @@ class ColumnRead(msgspec.Struct):
 
 
 class SlowRecord(msgspec.Struct):
-    """The beginning of a record that msgspec has read as a whole; ``reason``: why it is a dead letter, or None."""
+    """The beginning of a record that msgspec has read as a whole; ``reason``: why it is a dead letter, or None.
+
+    ``topic``: where the job reads several.
+    """
 
     partition: int
     offset: int
     record: str
     reason: str | None
+    topic: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Profile(msgspec.Struct):
@@ -105,19 +110,27 @@ def profiled(job: Job, records: ProfiledRecords, batch: int, least_s: float) -> 
 
 
 def _columns(job: Job) -> list[ColumnRead]:
-    """The columns of a format that can be compiled."""
-    form = job.source.format
-    return [ColumnRead(*row) for row in form.columns_read()] if isinstance(form, JsonColumns) else []
+    """The columns of formats that can be compiled; of several topics with their topic."""
+    found: list[ColumnRead] = []
+    for source in job.sources:
+        rows = source.format.columns_read() if isinstance(source.format, JsonColumns) else []
+        before = "" if len(job.sources) == 1 else f"{source.topic}:"
+        found += [ColumnRead(f"{before}{name}", kind, compiled) for name, kind, compiled in rows]
+    return found
 
 
 def _slow(job: Job, records: ProfiledRecords, batch: int) -> tuple[int | None, list[SlowRecord]]:
     """How many records the loop leaves to msgspec, and the first of them."""
-    form, loops = job.source.format, installed()
-    reader = form.reader(loops) if isinstance(form, JsonColumns) and loops is not None else None
-    if reader is None:
+    loops, layout = installed(), InputLayout(job.sources, records.partitions)
+    forms = [partition.source.format for partition in layout]
+    readers = [form.reader(loops) if isinstance(form, JsonColumns) and loops else None for form in forms]
+    if not any(readers):
         return None, []
     slow, examples = 0, list[SlowRecord]()
     for partition, run in records.runs(batch):
+        reader, form, place = readers[partition], forms[partition], layout[partition].place
+        if reader is None:
+            continue
         taken = reader.read(BinaryColumn.of(run.payloads))[1] if len(run) >= FEW else np.zeros(len(run), np.bool_)
         left = np.flatnonzero(~taken)
         slow += len(left)
@@ -125,17 +138,19 @@ def _slow(job: Job, records: ProfiledRecords, batch: int) -> tuple[int | None, l
             payload = run.payloads[row]
             bad = form.decode([payload]).bad
             shown = payload[:SHOWN_BYTES].decode(errors="backslashreplace")
-            examples.append(SlowRecord(partition, int(run.offsets[row]), shown, bad[0][1] if bad else None))
+            topic = msgspec.UNSET if len(job.sources) == 1 else place.topic
+            reason = bad[0][1] if bad else None
+            examples.append(SlowRecord(place.partition, int(run.offsets[row]), shown, reason, topic))
     return slow, examples
 
 
 def _advice(job: Job, profile: Profile) -> list[str]:
     """The changes that would make the job quicker."""
-    form, shares = job.source.format, {cost.stage: cost.share for cost in profile.stages}
+    formats, shares = [source.format for source in job.sources], {cost.stage: cost.share for cost in profile.stages}
     found: list[str] = []
-    if installed() is None and getattr(form, "compiled", False):
+    if installed() is None and any(getattr(form, "compiled", False) for form in formats):
         found.append("the compiled loops are missing: pip install 'holon[fast]'")
-    if isinstance(form, Json):
+    if any(isinstance(form, Json) for form in formats):
         found.append(
             "each record becomes an object: with JsonColumns and process_batch a batch is decoded to columns by "
             "compiled loops, and inserted as columns"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -20,9 +20,9 @@ Run = tuple[int, Input]
 
 
 class ProfiledRecords(Protocol):
-    """``partitions`` of an input, whose runs come in the order in which a node would take them."""
+    """Of each topic its ``partitions``, whose runs come in the order in which a node would take them."""
 
-    partitions: int
+    partitions: tuple[int, ...]
 
     def runs(self, batch: int) -> Iterator[Run]:
         """All records, at most ``batch`` at a time; may be called again."""
@@ -44,7 +44,7 @@ def lines_of(path: Path, limit: int) -> list[bytes]:
 class FileRecords:
     """One record a line, without its end; one partition. The log's times of all records are the beginning of time."""
 
-    partitions = 1
+    partitions: tuple[int, ...] = (1,)
 
     def __init__(self, path: Path, limit: int) -> None:
         self._values = BinaryColumn.of(lines_of(path, limit))
@@ -57,27 +57,30 @@ class FileRecords:
 
 
 class TopicRecords:
-    """The first retained records of a topic, equally many of each partition."""
+    """The first retained records of some topics, equally many of each partition."""
 
-    def __init__(self, log: Log, topic: str, limit: int) -> None:
-        self._log, self._topic = log, topic
-        self.partitions = log.partitions(topic)
-        self._each = -(-limit // self.partitions)
-        starts = [log.start_offset(topic, partition) for partition in range(self.partitions)]
-        ends = [log.end_offset(topic, partition) for partition in range(self.partitions)]
+    def __init__(self, log: Log, topics: Sequence[str], limit: int) -> None:
+        self._log = log
+        self.partitions = tuple(log.partitions(topic) for topic in topics)
+        counted = zip(topics, self.partitions, strict=True)
+        self._places = [(topic, partition) for topic, count in counted for partition in range(count)]
+        self._each = -(-limit // len(self._places))
+        starts = [log.start_offset(*place) for place in self._places]
+        ends = [log.end_offset(*place) for place in self._places]
         if starts == ends:
-            raise RunFailed(f"topic {topic!r} has no records")
+            several = "s" * (len(topics) > 1)
+            raise RunFailed(f"topic{several} {', '.join(map(repr, topics))} ha{'ve' if several else 's'} no records")
         self._starts, self._ends = starts, ends
 
     def runs(self, batch: int) -> Iterator[Run]:
-        at, taken = list(self._starts), [0] * self.partitions
+        at, taken = list(self._starts), [0] * len(self._places)
         while True:
             moved = False
-            for partition in range(self.partitions):
+            for partition, place in enumerate(self._places):
                 room = min(batch, self._each - taken[partition])
                 if at[partition] >= self._ends[partition] or room <= 0:
                     continue
-                found = self._log.read(self._topic, partition, at[partition], max_records=room)
+                found = self._log.read(*place, at[partition], max_records=room)
                 moved |= found.next_offset > at[partition]
                 at[partition] = found.next_offset
                 taken[partition] += len(found.values)

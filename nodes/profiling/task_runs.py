@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holon.input_layout import InputLayout
 from holon.job import Job
 from holon.tracks.task import PartitionTask
 from nodes.errors import RunFailed
@@ -22,11 +23,13 @@ class TaskRuns:
 
     def run(self) -> None:
         """Raises ``UserFunctionError`` where the job's function fails, ``RunFailed`` where it waits for ever."""
-        job, count = self.job, self.records.partitions
+        job, layout = self.job, InputLayout(self.job.sources, self.records.partitions)
+        count = layout.partitions
         self._replica = Replica(count, job.program.shapes(), job.allowed_lateness_ms)
         sizes = {name: output.partitions or count for name, output in job.outputs.items()}
         tasks = [
-            PartitionTask(job, 0, number, count, self._replica, output_partitions=sizes) for number in range(count)
+            PartitionTask(job, 0, number, count, self._replica, output_partitions=sizes, layout=layout)
+            for number in range(count)
         ]
         batches = [0] * count
         for partition, run in self.records.runs(self.batch):

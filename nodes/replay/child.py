@@ -28,12 +28,12 @@ class FedRecord(msgspec.Struct, array_like=True):
 
 
 class ReplayInput(msgspec.Struct):
-    """The input of a replay: ``records`` in the order of their stamps."""
+    """The input of a replay: the partitions of each topic, and ``records`` in the order of their stamps."""
 
     reference: str
     on_error: str | None
     path: list[str]
-    partitions: int
+    partitions: dict[str, int]
     records: list[FedRecord]
     loses_state: bool
 
@@ -62,7 +62,7 @@ def main() -> None:
 def steps(job: Any, given: ReplayInput) -> Any:
     """Feed record after record, then end the input."""
     test = JobTestDriver(job, given.partitions)
-    seen = [0] * given.partitions
+    seen = [0] * test.layout.partitions
     for record in given.records:
         partition, test.clock_ms = record.partition, record.stamp_ms
         try:

@@ -19,6 +19,7 @@ import msgspec
 
 from holon.columnar.record_parts import RecordParts
 from holon.errors import UpstreamReset
+from holon.input_layout import InputLayout
 from holon.job import Job
 from holon.tracks.upstream_duplicates import Duplicates
 from nodes.errors import RunFailed
@@ -34,7 +35,10 @@ SHOWN = 300
 
 
 class Divergence(msgspec.Struct):
-    """Where two replays part: at this record (None: at the end of the input), and in what."""
+    """Where two replays part: at this record (None: at the end of the input), and in what.
+
+    Partitions are numbered as the job does: over all of its topics.
+    """
 
     partition: int | None
     offset: int | None
@@ -77,7 +81,7 @@ def counted_upstream(log: Log, job: Job[Any]) -> dict[str, int] | None:
     if started is not None:
         recorded = started.description.get(m.UPSTREAM)
         return None if recorded is None else msgspec.json.decode(recorded, type=dict[str, int])
-    found = upstream_incarnations(log, job.source.topic)
+    found = upstream_incarnations(log, *job.topics)
     found.pop(job.name, None)  # it reads nothing of its own
     return found
 
@@ -100,13 +104,13 @@ def without_duplicates(places: list[RecordPlace], upstream: Mapping[str, int] | 
     return [place for place in places if (place.partition, place.offset) not in passed]
 
 
-def prefix(log: Log, topic: str, records: int) -> list[RecordPlace]:
+def prefix(log: Log, layout: InputLayout, records: int) -> list[RecordPlace]:
     """The first ``records`` retained ones of each partition, in the order of their timestamps."""
     found: list[RecordPlace] = []
-    for partition in range(log.partitions(topic)):
-        offset, kept = log.start_offset(topic, partition), 0
+    for partition, place in enumerate(layout.places()):
+        offset, kept = log.start_offset(*place), 0
         while kept < records:
-            chunk = log.read(topic, partition, offset, max_records=records - kept)
+            chunk = log.read(*place, offset, max_records=records - kept)
             if chunk.next_offset == offset:
                 break
             headers = chunk.found_headers or repeat(b"", len(chunk))
@@ -123,15 +127,18 @@ def prefix(log: Log, topic: str, records: int) -> list[RecordPlace]:
 
 
 def replay_twice(
-    reference: str, name: str, on_error: str | None, partitions: int, places: list[RecordPlace]
+    reference: str, name: str, on_error: str | None, partitions: dict[str, int], places: list[RecordPlace]
 ) -> Replayed:
-    """Run both replays and compare them step by step. Raises ``RunFailed`` if the job's code ends a process."""
+    """Run both replays and compare them step by step; ``partitions``: of each topic.
+
+    Raises ``RunFailed`` if the job's code ends a process.
+    """
     with tempfile.TemporaryDirectory(prefix="holon-replay-") as folder:
         first, second = (
             _replay(Path(folder, str(number)), reference, on_error, partitions, places, number)
             for number in range(len(WAYS))
         )
-    found = Replayed(name, len(places), partitions, True)
+    found = Replayed(name, len(places), sum(partitions.values()), True)
     for number, (one, other) in enumerate(zip_longest(first, second)):
         place = places[number] if number < len(places) else None
         found.divergence = _compared(place, one, other)
@@ -143,7 +150,12 @@ def replay_twice(
 
 
 def _replay(
-    folder: Path, reference: str, on_error: str | None, partitions: int, places: list[RecordPlace], number: int
+    folder: Path,
+    reference: str,
+    on_error: str | None,
+    partitions: dict[str, int],
+    places: list[RecordPlace],
+    number: int,
 ) -> list[ReplayStep]:
     folder.mkdir()
     records = [

@@ -22,7 +22,7 @@ THIRD_SEED = 1 << 42
 FOURTH_SEED = 1 << 43
 """Seeds from here on meet windows at which functions fail, too."""
 FIFTH_SEED = 1 << 44
-"""New seeds are drawn from here on: they meet checkpoints that hold what has changed, too."""
+"""New seeds are drawn from here on: they meet checkpoints of what has changed, and jobs of two topics, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 
@@ -34,6 +34,7 @@ class Case:
     ``late_by``: allowed lateness in windows. ``idle``: punctuation may move partitions, so what is late depends on
     the order on the broadcast; with ``backlog`` none is late for that. ``fails``: it stops at the first marked
     record. ``since``: the first seed that draws it. ``further_windows``: how many times as long windows of windows are.
+    ``second_topic``: that of the other half of the partitions.
 
     ``feeds`` and ``check``, of a world, belong to a job of a user (None: drawn records, and ``checks.check_results``).
     ``log_begins_ms``: the log's time at the start. ``bounded``: the job starts on a bounded input.
@@ -51,7 +52,15 @@ class Case:
     since: int = 0
     further_windows: tuple[int, ...] = ()
     topic: str = TOPIC
+    second_topic: str | None = None
     feeds: Callable[[Options, random.Random], list[Feed]] | None = None
     check: Callable[[Any], None] | None = None
     log_begins_ms: int = 0
     bounded: bool = False
+
+    def topics(self, partitions: int) -> dict[str, int]:
+        """The partitions of each topic, of so many in all."""
+        if self.second_topic is None:
+            return {self.topic: partitions}
+        second = partitions // 2
+        return {self.topic: partitions - second, self.second_topic: second}

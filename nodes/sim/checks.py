@@ -23,6 +23,7 @@ from nodes.results.reader import OutputReader
 from nodes.sim.case import Case
 from nodes.sim.expected import Expected, Record, canonical, dead_rows_of, expect, results_of
 from nodes.sim.faults.upstream_duplicates import first_copies
+from nodes.sim.inputs.decoding import event_of
 from nodes.sim.node_process import InvariantBroken
 from nodes.streams.control_history import control_topic
 from nodes.streams.jobs import JobTopics, read_ownership
@@ -133,9 +134,9 @@ def input_of(world: Checked) -> list[list[tuple[int, bytes | None]]]:
     """
     ownership = read_ownership(world.log, world.run.job)
     assert ownership is not None
-    topic, found = world.run.job.source.topic, []
-    for partition in range(world.options.partitions):
-        chunk = whole(world.log, topic, partition)
+    found = []
+    for partition, place in enumerate(world.run.layout.places()):
+        chunk = whole(world.log, *place)
         counted = first_copies(chunk.headers)
         records = zip(chunk.timestamps_ms.tolist(), chunk.values, counted, strict=True)
         given = [(stamp, payload if counts else None) for stamp, payload, counts in records]
@@ -164,9 +165,10 @@ def outputs(world: Checked, output: str) -> list[bytes]:
 
 
 def diverted(world: Checked, output: str) -> list[tuple[int, int]]:
-    """(partition, offset) of what is in the late or dead output."""
+    """(the job's partition, offset) of what is in the late or dead output."""
     records = [json.loads(value) for value in outputs(world, output)]
-    return [(record["partition"], record["offset"]) for record in records if "window" not in record]
+    number = world.run.layout.number_of
+    return [(number(r["topic"], r["partition"]) or 0, r["offset"]) for r in records if "window" not in r]
 
 
 def dead_rows(world: Checked) -> Counter[str]:
@@ -280,10 +282,11 @@ def _check_idle(
         raise InvariantBroken("a record is in the late output twice")
     options, diverted_ones = world.options, set(late) | set(dead)
     accepted = [
-        Record(p, offset, json.loads(payload), None, None)
+        Record(p, offset, event, None, None)
         for p, records in enumerate(input_of(world))
         for offset, (_, payload) in enumerate(records)
         if payload is not None and (p, offset) not in diverted_ones
+        if (event := event_of(options, p, payload)) is not None
     ]
     demand_equal("results", got, results_of(options, accepted))
     rows = len(late) if world.run.job.late_records == "process" else 0

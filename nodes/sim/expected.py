@@ -13,12 +13,12 @@ from typing import Any
 
 from nodes.sim.failing import expected as failing
 from nodes.sim.flows import expected as flows
+from nodes.sim.inputs.decoding import delay_ms, event_of
 from nodes.sim.jobs import CASES, MAX_FUTURE_SKEW_MS
 from nodes.sim.keyed import expected as by_key
 from nodes.sim.options import Options
 
 SESSIONS = ("flow-sessions", "flow-sessions-backlog", "flow-sessions-late")
-FIELDS = {"ts": int, "id": int, "key": int, "amount": int}
 
 
 @dataclass(slots=True)
@@ -134,11 +134,11 @@ def _admit(
     for offset, (log_ts, payload) in records:
         if payload is None:
             continue
-        event = _decode(payload)
+        event = event_of(options, partition, payload)
         if event is None or (case.guarded and event["ts"] > log_ts + MAX_FUTURE_SKEW_MS):
             found.dead.append((partition, offset))
             continue
-        promised = None if case.manual else event["ts"] - options.delay_ms
+        promised = None if case.manual else event["ts"] - delay_ms(options, event)
         if case.windowed and watermark is not None:
             end = _end(event["ts"], options.window_ms)
             letters = _letters(options, event)
@@ -184,16 +184,6 @@ def _timed(options: Options, accepted: list[Record]) -> list[tuple[dict[str, Any
     """Each event with the time through which windows are closed before it."""
     late_ms = CASES[options.case].late_by * options.window_ms
     return [(record.event, None if record.before is None else record.before - late_ms) for record in accepted]
-
-
-def _decode(payload: bytes) -> dict[str, Any] | None:
-    try:
-        event = json.loads(payload)
-    except ValueError:
-        return None
-    if not isinstance(event, dict) or any(type(event.get(name)) is not kind for name, kind in FIELDS.items()):
-        return None
-    return event if abs(event["ts"]) < 2**53 else None
 
 
 def _end(ts: int, size: int) -> int:
@@ -372,6 +362,10 @@ _RESULTS = {
     "flow-late-rows": _late_rows,
     **dict.fromkeys(SESSIONS, _sessions),
     "flow-stages": lambda options, accepted: flows.by_stages(options.window_ms, _parted(options, accepted)),
+    **dict.fromkeys(
+        ("flow-topics", "flow-topics-backlog", "flow-topics-idle"),
+        lambda options, accepted: flows.by_topics(_parted(options, accepted)),
+    ),
     "flow-verbs": lambda options, accepted: flows.by_verbs(_parted(options, accepted)),
     "idle-backlog-all": _count_all,
     "keyed": lambda options, accepted: by_key.keyed(options, _parted(options, accepted)),

@@ -29,7 +29,7 @@ from holon import (
 )
 from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, THIRD_SEED, TOPIC, Case
 from nodes.sim.failing import jobs as failing
-from nodes.sim.flows.jobs import Given, by_dead_rows, by_flow, by_late_rows, by_sessions, by_stages, by_verbs
+from nodes.sim.flows.jobs import Given, by_dead_rows, by_flow, by_late_rows, by_sessions, by_stages, by_topics, by_verbs
 from nodes.sim.keyed.jobs import keyed
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
@@ -338,10 +338,9 @@ def _late(options: Options) -> Given:
     return replace(FOR_FLOWS, lateness_ms=options.window_ms)
 
 
-FOR_FLOWS = Given(Event, TOPIC, OUTPUT)
-_BURY_WINDOWS = Case(
-    lambda options: _job(options, failing.windows(options)), buries=True, further_windows=(3,), since=FOURTH_SEED
-)
+FOR_FLOWS = Given(Event, TOPIC, OUTPUT, second_topic="orders")
+_TOPICS = Case(lambda options: by_topics(options, _idle(options)), second_topic="orders", idle=True, since=FIFTH_SEED)
+_BURY_WINDOWS = Case(lambda o: _job(o, failing.windows(o)), buries=True, further_windows=(3,), since=FOURTH_SEED)
 
 CASES: dict[str, Case] = {
     "await": Case(_awaiting),
@@ -376,6 +375,9 @@ CASES: dict[str, Case] = {
         lambda options: by_sessions(options, _late(options)), windowed=False, late_by=1, since=FOURTH_SEED
     ),
     "flow-stages": Case(lambda options: by_stages(options, FOR_FLOWS), further_windows=(3, 6), since=SECOND_SEED),
+    "flow-topics": replace(_TOPICS, make=lambda options: by_topics(options, FOR_FLOWS), idle=False),
+    "flow-topics-backlog": replace(_TOPICS, backlog=True),
+    "flow-topics-idle": _TOPICS,
     "flow-verbs": Case(lambda options: by_verbs(options, FOR_FLOWS), buries=True, since=SECOND_SEED),
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),

@@ -243,7 +243,7 @@ class NodeProcess:
 
     def max_records(self, topic: str, wanted: int) -> int:
         """Batches are cut at random."""
-        if topic != self.topics.source or wanted <= 1:
+        if topic not in self.topics.layout.topics or wanted <= 1:
             return wanted
         return self.rng.randint(1, min(wanted, self.world.options.batch_max_records))
 

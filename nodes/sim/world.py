@@ -76,7 +76,8 @@ class World:
         self._end_early = self.rng.random() < 0.5
         self._ownership = Ownership(options.partitions)
         self._folded_to = 0
-        self.log.create_topic(self.case.topic, options.partitions)
+        for topic, partitions in self.case.topics(options.partitions).items():
+            self.log.create_topic(topic, partitions)
         if options.upstream:
             start_upstream(self.log, self.case.topic)
         job = self.case.make(options)
@@ -186,13 +187,10 @@ class World:
     # --- input --------------------------------------------------------------------------------------------------
 
     def _feed(self) -> None:
-        while (
-            not self.truncating.holds_feed()
-            and self._fed < len(self.feeds)
-            and self.feeds[self._fed].at_ms <= self.now_ms
-        ):
+        places = self.run.layout.places()
+        while not (self.truncating.holds_feed() or self.all_fed) and self.feeds[self._fed].at_ms <= self.now_ms:
             feed: Feed = self.feeds[self._fed]
-            self.log.append(self.case.topic, feed.partition, [feed.payload], headers=[feed.header])
+            self.log.append(*places[feed.partition], [feed.payload], headers=[feed.header])
             self.appended_ms = self.now_ms  # it may not have been read yet
             self._fed += 1
             if self.truncating.lost is not None:  # producers were held up: the fleet is not quiet yet

@@ -95,7 +95,7 @@ class Driver:
         )  # fmt: skip
         self.control = ControlReader(log, self.topics.control, control_at)
         self._broadcast = [TopicPartition(self.topics.broadcast, p) for p in range(node.run.partitions)]
-        self._source = [TopicPartition(self.topics.source, p) for p in range(node.run.partitions)]
+        self._source = [TopicPartition(*place) for place in self.topics.layout.places()]
         self._broadcast_at = [0] * node.run.partitions
         self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not report
         self._checked_ms = -CHECK_INTERVAL_MS
@@ -294,9 +294,8 @@ class Driver:
         limit = self.batch_max_records
         if wanted.limit is not None:
             limit = min(limit, wanted.limit - wanted.offset)
-        topic = self.topics.source
         try:
-            chunk = self.log.poll(topic, wanted.partition, wanted.offset, max_records=limit)
+            chunk = self.log.poll(*self._source[wanted.partition], wanted.offset, max_records=limit)
         except (LogTruncated, OffsetOutOfRange) as error:
             raise self.truncation.input_gone(wanted, error) from error
         return chunk if wanted.limit is None else chunk.before(wanted.limit)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holon.input_layout import InputLayout
 from nodes.time_texts import event_time
 from wcrdt.replica.replica import Replica
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
@@ -25,18 +26,23 @@ NAMED = 8
 
 
 class HeldPartition(msgspec.Struct, frozen=True):
-    """``watermark_ms`` None: it never had a record with an event time. ``lag``: records that wait in it, if known."""
+    """``watermark_ms`` None: it never had a record with an event time. ``lag``: records that wait in it, if known.
+
+    ``place``: its topic and partition there, where the job reads several topics.
+    """
 
     partition: int
     watermark_ms: int | None
     offset: int
     lag: int | None = None
+    place: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class HeldFrontier(msgspec.Struct, frozen=True):
     """Partitions that keep the first waiting window open, the one that is furthest behind first.
 
     ``since_ms``: since when, in ms since 1970 UTC by the log's clock; 0 where only the time that has passed is known.
+    ``idle_timeout_ms``: the longest one of these partitions; None: one of them has none.
     """
 
     partitions: list[HeldPartition]
@@ -89,8 +95,10 @@ class FrontierWatch:
         """For people; ``through_ms`` is what ``poll`` gave."""
         marks = {p: slot.record.watermark_ms for p, slot in enumerate(self._work.replica.slots)}
         offsets = {p: slot.record.position[0] for p, slot in enumerate(self._work.replica.slots)}
-        found = [held_partition(p, marks[p], offsets[p], None) for p in sorted(marks) if marks[p] < through_ms]
-        return HeldFrontier(behind_first(found), 0, self.held_ms, self._work.job.source.idle_timeout_ms)
+        layout = self._work.run.layout
+        found = [held_partition(layout, p, marks[p], offsets[p], None) for p in sorted(marks) if marks[p] < through_ms]
+        timeout_ms = layout.idle_timeout_ms(each.partition for each in found)
+        return HeldFrontier(behind_first(found), 0, self.held_ms, timeout_ms)
 
 
 def held_text(held: HeldFrontier) -> str:
@@ -117,16 +125,20 @@ def behind_first(found: list[HeldPartition]) -> list[HeldPartition]:
     return sorted(found, key=lambda each: (each.watermark_ms is not None, each.watermark_ms or 0, each.partition))
 
 
-def held_partition(partition: int, watermark_ms: int, offset: int, lag: int | None) -> HeldPartition:
+def held_partition(
+    layout: InputLayout, partition: int, watermark_ms: int, offset: int, lag: int | None
+) -> HeldPartition:
     """One that is behind; before its first record with an event time it has no watermark."""
-    return HeldPartition(partition, watermark_ms if watermark_ms > BEFORE_TIME_MS else None, offset, lag)
+    place = msgspec.UNSET if len(layout.sources) == 1 else str(layout[partition].place)
+    return HeldPartition(partition, watermark_ms if watermark_ms > BEFORE_TIME_MS else None, offset, lag, place)
 
 
 def _named(each: HeldPartition) -> str:
     lag = f", {each.lag:,} records to read" if each.lag else ""
+    where = f"{each.place}, " if each.place else ""
     if each.watermark_ms is None:
-        return f"{each.partition} (no event time yet{lag})"
-    return f"{each.partition} (watermark {_clock(each.watermark_ms)}, offset {each.offset}{lag})"
+        return f"{each.partition} ({where}no event time yet{lag})"
+    return f"{each.partition} ({where}watermark {_clock(each.watermark_ms)}, offset {each.offset}{lag})"
 
 
 def _clock(ms: int) -> str:

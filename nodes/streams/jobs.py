@@ -14,6 +14,7 @@ from uuid import uuid4
 import msgspec
 
 from holon.dataflow.flow import Flow
+from holon.input_layout import InputLayout
 from holon.job import Job
 from holon.source import LIVE_MAX_FUTURE_SKEW_MS
 from nodes.errors import UnknownName, nearest
@@ -35,9 +36,9 @@ TOPIC_POLL_TIMEOUT_S, TOPIC_POLL_INTERVAL_S = 1.0, 0.1
 
 @dataclass(frozen=True, slots=True)
 class JobTopics:
-    """Names of everything that a run reads and writes."""
+    """Names of everything that a run reads and writes. ``layout``: where the partitions of the input are."""
 
-    source: str
+    layout: InputLayout
     control: str
     control_checkpoints: str
     heartbeats: str
@@ -53,7 +54,7 @@ class JobTopics:
     def of(cls, run: JobRun) -> JobTopics:
         job = run.job
         return cls(
-            job.source.topic,
+            run.layout,
             job.control_topic,
             control_topic(job).checkpoints,
             heartbeat_topic(job),
@@ -71,6 +72,8 @@ class Description(msgspec.Struct):
     output_partitions: dict[str, int]
     live_guard_ms: int | msgspec.UnsetType | None = msgspec.UNSET
     """The skew guard of a source that declares "live". A release that knew no such source has left it out."""
+    topic_partitions: list[int] | msgspec.UnsetType = msgspec.UNSET
+    """Of each source's topic; left out where the job has one source."""
 
 
 def live_guard_ms(bounded: bool) -> int | None:
@@ -98,7 +101,8 @@ def open_history(
     log: Log, job: Job, *, reset: bool = False, accept_code: bool = False, bounded: bool = False
 ) -> tuple[JobRun, JobControlHistory]:
     """As ``open_job``; also gives the control topic as it was read for that, so that a node need not read it again."""
-    partitions = input_partitions(log, job)
+    layout = input_layout(log, job)
+    partitions = layout.partitions
     _check_control(log, job)
     log.create_topic(job.control_topic, 1)
     log.create_topic(control_topic(job).checkpoints, 1)
@@ -106,14 +110,14 @@ def open_history(
     history = JobControlHistory(log, job)
     incarnation = history.ownership.incarnation
     if incarnation == NO_INCARNATION or reset:
-        described = _described(log, job, partitions, bounded)
+        described = _described(log, job, layout, bounded)
         start = m.JobStarted(incarnation + 1, job.fingerprint(), partitions, described)
         # Before the record: a reader that finds an incarnation on the log finds its topics, or they were deleted.
         create_topics(log, job, start.incarnation, partitions)
         log.append(job.control_topic, 0, [m.encode(start)])
         history.read()
     assert history.ownership.started is not None
-    run = _checked(job, history.ownership, partitions, accept_code)
+    run = _checked(job, history.ownership, layout, accept_code)
     if not is_recorded(job.program.version, history.ownership.codes):
         log.append(job.control_topic, 0, [_command(run, CODE, job.program.version.encode())])
         history.read()
@@ -145,8 +149,8 @@ def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None, *, reac
 
     Offsets that are given may still be to come, unless they were ``reached``.
     """
-    topic, reached = run.job.source.topic, reached or offsets is None
-    ends = [log.end_offset(topic, p) for p in range(run.partitions)] if offsets is None else offsets
+    reached = reached or offsets is None
+    ends = [log.end_offset(*place) for place in run.layout.places()] if offsets is None else offsets
     values = [m.encode(m.EndOfInput(run.incarnation, p, end, reached)) for p, end in enumerate(ends)]
     log.append(run.job.control_topic, 0, values)
     return ends
@@ -162,12 +166,14 @@ def _command(run: JobRun, name: str, argument: str = "", command_id: str | None 
     return m.encode(m.Command(run.incarnation, name, argument, command_id or uuid4().hex))
 
 
-def _described(log: Log, job: Job, partitions: int, bounded: bool) -> dict[str, str]:
-    topic, latest = job.source.topic, job.source.start == "latest"
-    offsets = [(log.end_offset if latest else log.start_offset)(topic, p) for p in range(partitions)]
-    sizes, guard = _output_sizes(job, partitions), live_guard_ms(bounded)
+def _described(log: Log, job: Job, layout: InputLayout, bounded: bool) -> dict[str, str]:
+    ends = {"latest": log.end_offset, "earliest": log.start_offset}
+    offsets = [ends[partition.source.start](*partition.place) for partition in layout]
+    sizes, guard = _output_sizes(job, layout.partitions), live_guard_ms(bounded)
     described = Description(job.describe(), job.program.code_hash(), offsets, sizes, guard)
-    upstream = upstream_incarnations(log, topic)
+    if len(layout.sources) > 1:
+        described.topic_partitions = list(layout.counts)
+    upstream = upstream_incarnations(log, *job.topics)
     upstream.pop(job.name, None)  # it reads nothing of its own
     return {
         "run": msgspec.json.encode(described).decode(),
@@ -176,28 +182,32 @@ def _described(log: Log, job: Job, partitions: int, bounded: bool) -> dict[str, 
     }
 
 
-def input_partitions(log: Log, job: Job) -> int:
-    """How many the input has now. Raises ``UnknownTopic``, with how to make it."""
-    topic = job.source.topic
+def input_layout(log: Log, job: Job) -> InputLayout:
+    """The partitions that the input has now. Raises ``UnknownTopic``, with how to make it."""
     topics = log.topics()
-    if topic not in topics:
-        inputs = [name for name in topics if not name.startswith(INTERNAL)]
-        raise UnknownTopic(
-            f"the input of job {job.name!r}: no topic {topic!r} in this log{nearest(topic, inputs)}; "
-            f"make it: holon log append FILE --topic {topic} --create [--partitions P]"
-        )
-    return topics[topic]
+    for topic in job.topics:
+        if topic not in topics:
+            inputs = [name for name in topics if not name.startswith(INTERNAL)]
+            raise UnknownTopic(
+                f"the input of job {job.name!r}: no topic {topic!r} in this log{nearest(topic, inputs)}; "
+                f"make it: holon log append FILE --topic {topic} --create [--partitions P]"
+            )
+    return InputLayout(job.sources, [topics[topic] for topic in job.topics])
 
 
-def _checked(job: Job, ownership: Ownership, partitions: int, accept_code: bool) -> JobRun:
+def _checked(job: Job, ownership: Ownership, layout: InputLayout, accept_code: bool) -> JobRun:
     started = ownership.started
     assert started is not None
     described = msgspec.json.decode(started.description["run"], type=Description)
-    if started.partitions != partitions:
-        raise JobMismatch(other_partitions(job, started.partitions, partitions))
+    several = [] if described.topic_partitions is msgspec.UNSET else described.topic_partitions
+    was = several or [started.partitions]
+    if _declared_topics(described.job) == job.topics:  # else the declarations differ, which is found below
+        for topic, before, now in zip(job.topics, was, layout.counts, strict=True):
+            if before != now:
+                raise JobMismatch(other_partitions(job, topic, before, now))
     if VERSION not in started.description:
         described.job = _as_described_now(described.job, job)
-    if described.live_guard_ms is msgspec.UNSET and job.source.max_future_skew_ms == "live":
+    if described.live_guard_ms is msgspec.UNSET and job.sources[0].max_future_skew_ms == "live":
         described.job = described.job.replace(" skew None idle ", " skew live idle ", 1)
     if _but_policy(described.job) != _but_policy(job.describe()):
         raise JobMismatch(
@@ -209,13 +219,19 @@ def _checked(job: Job, ownership: Ownership, partitions: int, accept_code: bool)
     return JobRun(
         job,
         started.incarnation,
-        partitions,
+        started.partitions,
         tuple(described.start_offsets),
         dict(described.output_partitions),
         None if upstream is None else msgspec.json.decode(upstream, type=dict[str, int]),
         None if continued is None else msgspec.json.decode(continued, type=ContinuedIncarnation),
         None if described.live_guard_ms is msgspec.UNSET else described.live_guard_ms,
+        tuple(several),
     )
+
+
+def _declared_topics(described: str) -> list[str]:
+    """Those of the sources, in their order."""
+    return re.findall(r"^(?:\d+\. )?source (\S+) ", described, re.MULTILINE)
 
 
 def _check_code(job: Job, ownership: Ownership, accept_code: bool) -> None:
@@ -289,7 +305,7 @@ def _check_topics(log: Log, run: JobRun) -> None:
 def topics_of(run: JobRun) -> dict[str, int]:
     """Every topic that a run needs, with its number of partitions."""
     topics = JobTopics.of(run)
-    wanted = {topics.source: run.partitions, topics.control: 1, topics.heartbeats: 1, topics.broadcast: run.partitions}
+    wanted = topics.layout.topics | {topics.control: 1, topics.heartbeats: 1, topics.broadcast: run.partitions}
     wanted[control_topic(run.job).checkpoints] = 1
     return wanted | {topic: run.output_partitions[name] for name, topic in topics.outputs.items()}
 
@@ -303,8 +319,8 @@ def changed_topic(run: JobRun, wanted: Mapping[str, int], there: Mapping[str, in
                 f"job {run.job.name!r}: topic {topic!r} is gone from the log, and what it held with it; bring it back, "
                 f"or start again with --reset"
             )
-        if found != partitions and topic == run.job.source.topic:
-            return other_partitions(run.job, partitions, found)
+        if found != partitions and topic in run.job.topics:
+            return other_partitions(run.job, topic, partitions, found)
         if found != partitions:
             return f"job {run.job.name!r}: topic {topic!r} has {found} partitions, not {partitions}; use --reset"
     return None

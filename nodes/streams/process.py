@@ -96,15 +96,14 @@ class NodeProcess(NodeShell):
     ) -> None:
         super().__init__()
         install_secret(secrets.randbits(64))
-        if not getattr(run.job.source.format, "compiled", False):
-            logger.info(
-                "records of %s become objects one by one, as %s takes them", run.job.source.topic,
-                type(run.job.source.format).__name__,
-            )  # fmt: skip
-        elif compiled.ensure():
-            log.use_columns()
-        else:
-            logger.info("records of %s are read one by one: the compiled loops are missing", run.job.source.topic)
+        for source in run.job.sources:
+            if not getattr(source.format, "compiled", False):
+                kind = type(source.format).__name__
+                logger.info("records of %s become objects one by one, as %s takes them", source.topic, kind)
+            elif compiled.ensure():
+                log.use_columns()
+            else:
+                logger.info("records of %s are read one by one: the compiled loops are missing", source.topic)
         use_parts(log, run.job)
         self.run = run
         self.log = log
@@ -224,16 +223,17 @@ class NodeProcess(NodeShell):
 
     def _position_text(self) -> str:
         """Where the node was, and what to do next: for the text of an error."""
-        topic, runners = self.run.job.source.topic, self.node.work.running()
-        at = ", ".join(f"{topic}[{runner.partition}] offset {runner.task.next_offset}" for runner in runners)
+        runners = self.node.work.running()
+        at = ", ".join(f"{runner.task.input.place} offset {runner.task.next_offset}" for runner in runners)
         return f"stopped at {at or 'no partition'}; nothing is lost: once this is mended, holon run resumes the job"
 
     def _hung(self, place: FunctionCall, stack: str) -> None:
         """Report it to the fleet as a failure and end the process: a call cannot be left from outside."""
+        topic, number = self.run.layout[place.partition].place
         text = (
             f"job {self.run.job.name!r}: a call of the job's code has not returned for "
-            f"{self.settings.node.function_timeout_ms} ms (node.function_timeout_ms) on partition {place.partition} "
-            f"at {place.at} of topic {self.run.job.source.topic!r}\n"
+            f"{self.settings.node.function_timeout_ms} ms (node.function_timeout_ms) on partition {number} "
+            f"at {place.at} of topic {topic!r}\n"
             f"Its stack:\n{stack}"
         )
         failed = m.Failed(

@@ -29,6 +29,7 @@ class Truncation:
         self.log = log
         self.report = report
         self.topics = JobTopics.of(node.run)
+        self._inputs = [TopicPartition(*place) for place in self.topics.layout.places()]
         self._ends: dict[OutputPartition, int] = {}
         self._problem: LogTruncated | None = None
         self._lacking_since_ms: dict[int, int] = {}
@@ -72,9 +73,9 @@ class Truncation:
 
     def input_gone(self, wanted: WantedInput, error: LogTruncated | OffsetOutOfRange) -> LogError:
         """The error where the input has nothing, or not the same, at the job's offset."""
-        topic, partition = self.topics.source, wanted.partition
-        where = self._where(topic, partition)
-        if isinstance(error, LogTruncated) or wanted.offset > self.log.high_watermark(topic, partition):
+        place = self._inputs[wanted.partition]
+        where = self._where(*place)
+        if isinstance(error, LogTruncated) or wanted.offset > self.log.high_watermark(*place):
             return self.input_lost(wanted, f"the job has read up to offset {wanted.offset}: {error}")
         return OffsetOutOfRange(
             f"{where} no longer holds offset {wanted.offset}, the job's position: {error}. Records that it has "
@@ -84,7 +85,7 @@ class Truncation:
     def input_lost(self, wanted: WantedInput, how: str) -> LogTruncated:
         """Results rest on records that are gone."""
         lost = LogTruncated(
-            f"{self._where(self.topics.source, wanted.partition)} has lost its end, and {how}. Acknowledged records "
+            f"{self._where(*self._inputs[wanted.partition])} has lost its end, and {how}. Acknowledged records "
             f"are gone ({TRUNCATION_CAUSES}), and results rest on them; start again with --reset"
         )
         return self.record_loss(lost, wanted.partition, wanted.offset)
@@ -109,7 +110,7 @@ class Truncation:
         if 0 <= now_ms - self._lacking_since_ms[partition] < PATIENCE_MS:
             return
         self._lacking_since_ms[partition] = now_ms
-        end = self.log.high_watermark(self.topics.source, partition)
+        end = self.log.high_watermark(*self._inputs[partition])
         if end < needed[partition]:
             runner = running[partition]
             how = f"ends at {end}; the job knows it up to offset {needed[partition]}"
@@ -124,7 +125,7 @@ class Truncation:
         running = {runner.partition: runner for runner in self.node.work.running()}
         begun = [runner for p, runner in running.items() if self._begun.get(p) != runner.key]
         self._begun = {partition: runner.key for partition, runner in running.items()}
-        places = {TopicPartition(self.topics.source, r.partition): r for r in begun if r.task.next_offset}
+        places = {self._inputs[r.partition]: r for r in begun if r.task.next_offset}
         if not places:
             return
         for place, end in self.log.high_watermarks(places).items():
@@ -147,7 +148,7 @@ class Truncation:
         if not digest:
             return
         try:
-            found = self.log.read(self.topics.source, wanted.partition, offset, max_records=1)
+            found = self.log.read(*self._inputs[wanted.partition], offset, max_records=1)
         except (OffsetOutOfRange, LogTruncated):
             return
         here = len(found) > 0 and int(found.offsets[0]) == offset
@@ -190,7 +191,7 @@ class Truncation:
 
         The order of punctuations is not made again, so where a job allows idleness this raises ``LogTruncated``.
         """
-        if self.node.run.job.source.idle_timeout_ms is not None:
+        if self.node.run.job.allows_idleness:
             raise lost
         self.report(f"the broadcast was truncated, missing deltas are requested ({str(lost).split(': ')[0]})")
         return self.log.end_offset(self.topics.broadcast, partition)
@@ -215,13 +216,15 @@ class Truncation:
     def last_check(self) -> None:
         """Before this node reports the job as done: its outputs, and the input that they rest on, are on the log."""
         places = [(self.topics.outputs[output], p, end) for (output, p), end in sorted(self._ends.items())]
-        places += [(self.topics.source, p, r.task.next_offset) for p, r in sorted(self.node.work.runners.items())]
+        runners = sorted(self.node.work.runners.items())
+        inputs = [(self._inputs[p], runner.task.next_offset) for p, runner in runners]
+        places += [(topic, partition, offset) for (topic, partition), offset in inputs]
         for topic, partition, offset in places:
             lost = self.beyond_end(topic, partition, offset)
             if lost is not None:
                 raise lost
 
     def _where(self, topic: str, partition: int) -> str:
-        job, source = self.node.run.job.name, self.topics.source
-        what = "input " if topic == source else ""
-        return f"node {self.node.config.node}, job {job!r}: {what}{topic}[{partition}]"
+        job = self.node.run.job
+        what = "input " if topic in job.topics else ""
+        return f"node {self.node.config.node}, job {job.name!r}: {what}{topic}[{partition}]"

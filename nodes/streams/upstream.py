@@ -47,10 +47,10 @@ def started_incarnations(log: Log) -> dict[str, int]:
     return found
 
 
-def upstream_incarnations(log: Log, topic: str) -> dict[str, int]:
+def upstream_incarnations(log: Log, *topics: str) -> dict[str, int]:
     """Job -> the incarnation whose outputs count in this input, by the log's present content."""
     found = started_incarnations(log)
-    for partition in range(log.partitions(topic)):
+    for topic, partition in [(name, number) for name in topics for number in range(log.partitions(name))]:
         end = log.end_offset(topic, partition)
         offset = max(log.start_offset(topic, partition), end - TAIL_RECORDS)
         while offset < end:

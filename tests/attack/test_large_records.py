@@ -55,7 +55,7 @@ def test_a_long_letter_is_put_back_whole_or_refused_by_name(stage: Stage) -> Non
     with run_command(stage, "--nodes", "1", "--bounded", job=SMALL) as command:
         assert command.json(exit_code=1)["dead"] == 1, "nothing of the input could be used, and that is an error"
     letters = list(dead_letters(stage.log, job))
-    assert replay(stage.log, job, letters) == {0: 1}
+    assert list(replay(stage.log, job, letters).values()) == [1]
     assert stage.log.read(INPUT, 0, 1).values[0] == LARGEST
     stage.log.delete_before(INPUT, 0, 1)
     with pytest.raises(RunFailed, match="does not hold its"):

@@ -188,6 +188,12 @@ with open_log("embedded:data/log") as log:
         "class Total(msgspec.Struct):\n    country: str\n    end_ms: int\n    cents: int\n\n",
         'assert flow.collect({"sales": [Sale(1, "de", 5)]}) == [{"country": "de", "end_ms": 3_600_000, "cents": 5}]\n',
     ),
+    ("docs/programming.md", "sources = ["): Around(
+        _HOLON
+        + "class Click(msgspec.Struct):\n    at_ms: int\n\nclass Order(msgspec.Struct):\n    second: float\n\n"
+        "def count_by_topic(event, ctx):\n    ctx.emit([ctx.topic, ctx.timestamp_ms])\n\n",
+        'assert run_job(job, {"orders": [{"second": 1.5}]}) == [["orders", 1500]]\n',
+    ),
     ("docs/programming.md", "from holon.dataflow import Flow, Sliding"): Around(_FLOW, _RUN_FLOW),
     ("docs/programming.md", 'visits = clicks.key_by(lambda c: c.user).window(Session("30m", slice="1m"))'): Around(
         "from examples.sessions import Click\nfrom holon import Json, Session\nfrom holon.dataflow import Flow\n"

@@ -11,6 +11,7 @@ import numpy as np
 
 from holon import Deduplicator, Job
 from holon.formats.input_run import Input
+from holon.input_layout import InputLayout
 from holon.outputs.identity import OutputId
 from holon.tracks.parts import rests_on, snapshot_of
 from holon.tracks.snapshot import Snapshot
@@ -35,7 +36,10 @@ class Outcome:
 
 
 class Run:
-    """One run; ``rng`` decides every accident. ``gaps`` spreads the offsets; ``headers`` are those of the inputs."""
+    """One run; ``rng`` decides every accident. ``gaps`` spreads the offsets; ``headers`` are those of the inputs.
+
+    ``topic_partitions``: those of each topic, where the job reads several.
+    """
 
     def __init__(
         self,
@@ -44,8 +48,10 @@ class Run:
         rng: random.Random,
         gaps: bool = False,
         headers: list[list[bytes]] | None = None,
+        topic_partitions: tuple[int, ...] = (),
     ) -> None:
         self.job = job
+        self.layout = InputLayout(job.sources, topic_partitions or [len(inputs)])
         self.headers = headers
         self.inputs = inputs
         self.rng = rng
@@ -61,8 +67,9 @@ class Run:
     def fresh(self, partition: int) -> PartitionTask:
         sizes = {name: output.partitions or len(self.inputs) for name, output in self.job.outputs.items()}
         return PartitionTask(
-            self.job, 7, partition, len(self.inputs), self.replica, output_partitions=sizes, upstream={}
-        )
+            self.job, 7, partition, len(self.inputs), self.replica, output_partitions=sizes, upstream={},
+            layout=self.layout,
+        )  # fmt: skip
 
     def run(self, largest: int, crash: float = 0.0) -> Outcome:
         """Until every window is answered, cutting batches of up to ``largest`` records."""

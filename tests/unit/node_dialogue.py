@@ -60,13 +60,15 @@ class Dialogue:
         partitions: int = 1,
         history: Sequence[m.ControlMessage] = (),
         job: Job | None = None,
+        topic_partitions: tuple[int, ...] = (),
         **settings: Any,
     ) -> None:
         intervals = {"heartbeat_interval_ms": 10**6, "broadcast_interval_ms": 0, "checkpoint_interval_ms": 10**6}
         config = NodeConfig(node=name, **{**intervals, **settings})
         job = count_job() if job is None else job
         sizes = dict.fromkeys(job.outputs, partitions)
-        self.node = Node(config, JobRun(job, 0, partitions, (0,) * partitions, sizes))
+        run = JobRun(job, 0, partitions, (0,) * partitions, sizes, topic_partitions=topic_partitions)
+        self.node = Node(config, run)
         self.now_ms = 0
         self.lines: list[str] = []
         self.effects: list[x.Effect] = []

@@ -124,12 +124,12 @@ def _measured(
         properties |= {"security.protocol": "SSL", "ssl.ca.location": str(folder / "authority.pem")}
     with KafkaLog(bootstrap, properties) as log:
         assert log.use_columns()
-        reading = TopicRecords(log, codec, records)
+        reading = TopicRecords(log, [codec], records)
         clock.cpu_s, began_s = 0.0, time.process_time()
         count = sum(len(run.payloads) for _, run in reading.runs(BATCH))
         read_s = time.process_time() - began_s
         clock.cpu_s, began_s = 0.0, time.process_time()
-        TaskRuns(sensors.job, TopicRecords(log, codec, records), BATCH).run()
+        TaskRuns(sensors.job, TopicRecords(log, [codec], records), BATCH).run()
         whole_s = time.process_time() - began_s
     assert count == records, (count, records)
     return {name: 1e6 * cpu_s / records for name, cpu_s in

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from holon.outputs.letters import Diverted
 
 app = new_group("Dead letters of a job: list, show, put back into the input.", "holon dlq list jobs:job")
-Places = Annotated[list[str] | None, typer.Argument(metavar="PARTITION:OFFSET...", help="Places in the input.")]
+Places = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TOPIC:]PARTITION:OFFSET...", help="Places in the input; the topic, where the job reads several."
+    ),
+]
 
 
 @app.command("list", epilog="Example: holon dlq list examples.query1:job --log-dir ./holon-log")
@@ -31,7 +36,7 @@ def list_letters(given: GivenOptions, job: JobArgument, as_json: JsonOption = Fa
     if as_json:
         emit_json({"job": declared.name, "letters": [_row(letter) for letter in letters]})
     elif letters:
-        cells = [[place_text(letter_place(x)), x.whole_bytes, _short(x)] for x in letters]
+        cells = [[place_text(letter_place(declared, x)), x.whole_bytes, _short(x)] for x in letters]
         typer.echo(table(["PLACE", "BYTES", "REASON"], cells))
     else:
         note(f"job {declared.name!r} has no dead letters")
@@ -42,7 +47,7 @@ def list_letters(given: GivenOptions, job: JobArgument, as_json: JsonOption = Fa
 def show(
     given: GivenOptions,
     job: JobArgument,
-    place: Annotated[str, typer.Argument(metavar="PARTITION:OFFSET", help="Its place in the input.")],
+    place: Annotated[str, typer.Argument(metavar="[TOPIC:]PARTITION:OFFSET", help="Its place in the input.")],
     as_json: JsonOption = False,
 ) -> None:
     """Print the raw bytes of one letter; why it is one goes to standard error."""
@@ -73,7 +78,7 @@ def replay_letters(
 ) -> None:
     """Append letters to the job's input again, as they were, for when the job's code has been mended."""
     if bool(places) == all_of_them:
-        fail(2, "name the letters as PARTITION:OFFSET, or give --all")
+        fail(2, "name the letters as PARTITION:OFFSET (of several topics, TOPIC:PARTITION:OFFSET), or give --all")
     settings = given.settings()
     declared = job_named(job, settings)
     from nodes.results.dead_letters import dead_letters, found, place_of, replay
@@ -86,15 +91,20 @@ def replay_letters(
         rows = len(known) - len(letters)
         counts = replay(log, declared, letters)
     if as_json:
-        emit_json({"job": declared.name, "topic": declared.source.topic, "appended": counts, "rows_left": rows})
+        several = len(declared.topics) > 1
+        appended = {f"{at.topic}:{at.partition}" if several else at.partition: count for at, count in counts.items()}
+        topic = None if several else declared.topics[0]
+        emit_json({"job": declared.name, "topic": topic, "appended": appended, "rows_left": rows})
     else:
-        note(f"{sum(counts.values())} records appended to {declared.source.topic}")
+        to = sorted({place.topic for place in counts}) or declared.topics
+        note(f"{sum(counts.values())} records appended to {', '.join(to)}")
         if rows:
             note(f"{rows} letters are about rows of answered windows, which are no records: run the job again for them")
 
 
 def _row(letter: Diverted) -> dict[str, Any]:
     return {
+        "topic": letter.topic,
         "partition": letter.partition,
         "offset": letter.offset,
         "timestamp_ms": letter.timestamp_ms,

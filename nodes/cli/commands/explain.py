@@ -39,5 +39,6 @@ def explain(
 
     table = Table("step", "verb", "after", "where", "how", title=f"flow {found.name}")
     for step in steps:
-        table.add_row(str(step.step), step.verb, "" if step.after is None else str(step.after), step.line, step.how)
+        verb = " ".join([step.verb, ", ".join(step.topics)]).rstrip()
+        table.add_row(str(step.step), verb, "" if step.after is None else str(step.after), step.line, step.how)
     Console().print(table)

@@ -62,7 +62,7 @@ def node(
     else:
         note(f"node {ran.config.node}: {ending.value}")
     if unread:
-        note(f"{unread_text(ran.run.job.name, ran.run.job.source.topic, unread)} (options of holon run)")
+        note(f"{unread_text(ran.run, unread)} (options of holon run)")
     end_if_interrupted(stops)
 
 

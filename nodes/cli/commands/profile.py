@@ -52,7 +52,9 @@ def profile(
     from nodes.runtime.log_opening import open_settings_log
     from nodes.streams.io.inputs import use_parts
 
-    if getattr(declared.source.format, "compiled", False):
+    if len(declared.sources) > 1 and (data is not None or topic is not None):
+        raise Failure(2, f"job {declared.name!r} reads several topics: leave --data and --topic out, to read these")
+    if any(getattr(source.format, "compiled", False) for source in declared.sources):
         compiled.ensure()
 
     def measure(found: ProfiledRecords) -> None:
@@ -71,7 +73,7 @@ def profile(
     with open_settings_log(settings) as log:
         log.use_columns()
         use_parts(log, declared, topic)
-        measure(TopicRecords(log, topic or declared.source.topic, records))
+        measure(TopicRecords(log, declared.topics if topic is None else [topic], records))
 
 
 def _show(found: Profile) -> None:
@@ -96,6 +98,7 @@ def _show(found: Profile) -> None:
         console.print(f"records that msgspec read as a whole: {found.slow_records:,} of {found.records:,}")
     for example in found.slow_examples:
         reason = example.reason or "it is right, but no loop takes it"
-        console.print(f"  partition {example.partition} offset {example.offset}: {reason}: {example.record}")
+        of = f" of {example.topic}" if example.topic else ""
+        console.print(f"  partition {example.partition}{of} offset {example.offset}: {reason}: {example.record}")
     for line in found.advice:
         console.print(f"help: {line}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +10,15 @@ from nodes.cli.job_options import JobArgument, OnErrorOption, job_named, node_de
 from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import emit_json
 
+if TYPE_CHECKING:
+    from holon.input_layout import InputLayout
+
 app = new_command()
+
+
+def _at(layout: InputLayout, partition: int, offset: int | None) -> str:
+    place, several = layout[partition].place, len(layout.sources) > 1
+    return f"at {place} offset {offset}" if several else f"at partition {partition} offset {offset}"
 
 
 @app.command(epilog="Example: holon replay examples.query1:job --check --log-dir ./holon-log")
@@ -34,26 +42,26 @@ def replay(
     from nodes.replay.comparison import counted_upstream, prefix, replay_twice, without_duplicates
     from nodes.runtime.log_opening import open_settings_log
     from nodes.streams.io.inputs import use_parts
-    from nodes.streams.jobs import input_partitions
+    from nodes.streams.jobs import input_layout
 
     with open_settings_log(settings) as log:
-        partitions = input_partitions(log, declared)
+        layout = input_layout(log, declared)
         use_parts(log, declared)
-        read = prefix(log, declared.source.topic, records)
+        read = prefix(log, layout, records)
         places = without_duplicates(read, counted_upstream(log, declared))
-    found = replay_twice(job, declared.name, settings.node.on_error, partitions, places)
+    found = replay_twice(job, declared.name, settings.node.on_error, layout.topics, places)
     found.duplicates = len(read) - len(places)
     if as_json:
         emit_json(found)
     elif found.deterministic and found.error is None:
-        print(f"job {found.job}: {found.records:,} records of {partitions} partitions gave the same twice")
+        print(f"job {found.job}: {found.records:,} records of {layout.partitions} partitions gave the same twice")
         if found.duplicates:
             print(f"{found.duplicates:,} duplicates of other jobs' outputs were passed over, as nodes do")
     if found.error is not None:
         raise RunFailed(f"the job's function fails in both runs, so only what is before was compared: {found.error}")
     if found.divergence is not None:
         at = found.divergence
-        where = "at the end of the input" if at.offset is None else f"at partition {at.partition} offset {at.offset}"
+        where = "at the end of the input" if at.partition is None else _at(layout, at.partition, at.offset)
         raise RunFailed(
             f"job {found.job!r} is not deterministic: two runs part {where}, in {at.what}\n"
             f"first:  {at.first}\nsecond: {at.second}\n"

@@ -88,10 +88,10 @@ def run(
         opened = open_job(log, declared, reset=reset, accept_code=accept_code, bounded=bounded)
         if retry:
             request_retry(log, opened)
-        ran = _Ran(log, settings, RunOptions(job, nodes, accept_code), bounded, started_s, not no_files)
-        result = ran.to_the_end(opened, continues, no_view)
+        ran = _Ran(log, settings, RunOptions(job, nodes, accept_code), bounded, started_s, not no_files, opened)
+        result = ran.to_the_end(continues, no_view)
     _report(result, as_json)
-    _end(result, declared.source.topic)
+    _end(result, ran.opened)
 
 
 @dataclass
@@ -104,8 +104,9 @@ class _Ran:
     bounded: bool
     started_s: float
     files: bool
+    opened: JobRun
 
-    def to_the_end(self, opened: JobRun, continues: bool, no_view: bool) -> RunAccount:
+    def to_the_end(self, continues: bool, no_view: bool) -> RunAccount:
         """Until the job is done, or a node or a user has ended it; with ``continues`` until nothing is unread."""
         from nodes.checkpoints.opening import open_checkpoints
         from nodes.fleet.account import RunEnding
@@ -115,12 +116,13 @@ class _Ran:
         from nodes.streams.jobs import open_job
 
         while True:
+            opened = self.opened
             monitor = Monitor(self.log, opened)
             monitor.poll()
             bounds = Bounds(self.log, opened, monitor)
             if monitor.done and continues and (bounds.unread or not self.bounded):
                 continue_job(self.log, opened.job, open_checkpoints(self.settings), bounded=self.bounded)
-                opened = open_job(self.log, opened.job, accept_code=self.options.accept_code)
+                self.opened = open_job(self.log, opened.job, accept_code=self.options.accept_code)
                 continue
             with self._files_beside(opened) as beside:
                 result = self._once(opened, monitor, bounds, no_view)
@@ -208,7 +210,7 @@ def _report(result: RunAccount, as_json: bool) -> None:
             print(line, flush=True)
 
 
-def _end(result: RunAccount, topic: str) -> None:
+def _end(result: RunAccount, opened: JobRun) -> None:
     """The exit code, and why."""
     from nodes.fleet.account import RunEnding
 
@@ -223,13 +225,13 @@ def _end(result: RunAccount, topic: str) -> None:
         )
     if result.all_dead and result.ending is RunEnding.DONE:
         _fail(
-            f"job {result.job!r}: nothing of {topic} could be used: all {result.dead:,} records are dead letters; the "
-            f"first is {result.first_dead}; holon dlq list names the others"
+            f"job {result.job!r}: nothing of {', '.join(opened.job.topics)} could be used: all {result.dead:,} records "
+            f"are dead letters; the first is {result.first_dead}; holon dlq list names the others"
         )
     if result.unread:
         from nodes.fleet.end_of_input import unread_text
 
-        _fail(unread_text(result.job, topic, result.unread))
+        _fail(unread_text(opened, result.unread))
     if result.ending is RunEnding.INTERRUPTED:
         raise typer.Exit(130)
 

@@ -5,10 +5,10 @@ Some seeds have this one fault and no other, so that a bound is known within whi
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from nodes.sim.faults.network_partitions import make_cut
+from nodes.sim.inputs.decoding import delay_ms, event_of
 from nodes.sim.jobs import CASES
 from nodes.sim.node_process import InvariantBroken
 from wcrdt.codec import encode
@@ -44,7 +44,9 @@ class Isolation:
         self.believed: dict[tuple[str, Window], bytes] = {}
         self.checks = 0
         self._events = [
-            (feed.at_ms, feed.partition, json.loads(feed.payload)) for feed in world.feeds if feed.payload[:1] == b"{"
+            (feed.at_ms, feed.partition, event)
+            for feed in world.feeds
+            if (event := event_of(world.options, feed.partition, feed.payload)) is not None
         ]
         self._reached = 0
         self._watermarks = [BEFORE_TIME_MS] * world.options.partitions
@@ -87,7 +89,7 @@ class Isolation:
         case = CASES[self.world.options.case]
         if case.manual:
             return event["ts"] if event["id"] % 3 == 0 else BEFORE_TIME_MS
-        return event["ts"] - self.world.options.delay_ms
+        return event["ts"] - delay_ms(self.world.options, event)
 
     def check(self, whole: Replica) -> None:
         """``whole`` knows everything: what the victim took for final is what everybody reads there."""

@@ -49,7 +49,7 @@ def make_cut(kind: str, topics: JobTopics, until_ms: int, patience_ms: int) -> C
     """One of ``NETSPLITS`` or ``STALE``."""
     heartbeats = frozenset((topics.heartbeats, topics.group_heartbeats))
     shared = heartbeats | {topics.control, topics.broadcast}
-    everything = shared | {topics.source, *topics.outputs.values()}
+    everything = shared | {*topics.layout.topics, *topics.outputs.values()}
     with_control = heartbeats | {topics.control}
     nothing: frozenset[str] = frozenset()
     reads, appends = {

@@ -83,15 +83,16 @@ class Truncating:
 
     def _is_checkpointed(self, place: TopicPartition, end: int) -> bool:
         """Whether an input has lost what the newest checkpoint was made from, which names its last record."""
-        saved = self.world.folded().checkpoint(place.partition)
-        return place.topic == self._topics.source and saved is not None and saved.offset > end
+        partition = self._topics.layout.number_of(*place)
+        saved = None if partition is None else self.world.folded().checkpoint(partition)
+        return saved is not None and saved.offset > end
 
     def _places(self, kind: str) -> list[TopicPartition]:
         """Of outputs only those that one input partition writes to: another's results would hide the loss."""
         world, topics = self.world, self._topics
         several = range(world.run.partitions)
         if kind == "input":
-            return [TopicPartition(topics.source, p) for p in several]
+            return [TopicPartition(*place) for place in topics.layout.places()]
         if kind == "broadcast":
             return [TopicPartition(topics.broadcast, p) for p in several]
         if kind == "control":
@@ -117,7 +118,7 @@ class Truncating:
         )
         for process in world.processes:
             process.log.was_cut(place, end, knows_sequences=world.options.truncation == "output")
-        if place.topic == self._topics.source:
+        if place.topic in self._topics.layout.topics:
             world.unsent.clear()  # of records that never were, for all who come later
         if place.topic == self._topics.control:
             world.forget_fold()

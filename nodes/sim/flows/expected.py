@@ -234,3 +234,19 @@ def by_stages(window_ms: int, windows: Windows) -> list[Any]:
 
 def _end(ts: int, size: int) -> int:
     return (ts // size + 1) * size
+
+
+def by_topics(windows: Windows) -> list[Any]:
+    """As the flow of that name; events of the second topic are marked as such."""
+    results: list[Any] = []
+    for end, events in windows.items():
+        odd = [event for _, event in events if event.get("second") and event["key"] % 2]
+        results += [{"end": end, "odd": len(odd)}] * bool(odd)
+        amounts: dict[int, list[int]] = defaultdict(list)
+        for _, event in events:
+            if not event.get("second"):
+                amounts[event["key"]].append(event["amount"])
+            elif event["key"] % 2 == 0:
+                amounts[event["key"]].append(10 * event["amount"])
+        results += [{"end": end, "key": key, "count": len(a), "amount": sum(a)} for key, a in amounts.items()]
+    return results

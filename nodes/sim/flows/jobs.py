@@ -120,6 +120,15 @@ class Gift(msgspec.Struct):
     gift: int
 
 
+class Order(msgspec.Struct):
+    """An event of the second topic: its time is ``amount`` behind ``ts``."""
+
+    ts: int
+    id: int
+    key: int
+    amount: int
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """The simulation's own: what events are, the job's topics, and its settings."""
@@ -129,6 +138,7 @@ class Given:
     output: str
     lateness_ms: int = 0
     idle_timeout_ms: int | None = None
+    second_topic: str = ""
 
 
 def _source(flow: Flow, options: Options, given: Given) -> Stream[Any]:
@@ -256,3 +266,33 @@ def by_sessions(options: Options, given: Given) -> Job:
     odd = events.filter(lambda e: e.key % 2 == 1).per_partition().key_by(lambda e: e.key).window(session)
     odd.agg(lambda g: OwnVisit(g.key, g.window.start_ms, g.max(lambda e: e.ts))).sink("own-visits")
     return flow.job
+
+
+def by_topics(options: Options, given: Given) -> Job:
+    """Events of two topics, which have times, out-of-orderness and idle timeouts of their own, by key in one window.
+
+    Odd keys of the second topic have windows of their own instead.
+    """
+    flow = Flow("flow-topics")
+    events = _source(flow, options, given)
+    orders = flow.source(
+        given.second_topic,
+        Json(Order),
+        time=lambda o: o.ts + o.amount,
+        out_of_order=second_delay_ms(options),
+        idle=None if given.idle_timeout_ms is None else 2 * given.idle_timeout_ms,
+        max_future_skew_ms=None,
+    )
+    even, odd = orders.split(lambda o: o.key % 2 == 0)
+    windows = Tumbling(options.window_ms)
+    both = events.map(lambda e: Part(e.key, e.amount)).union(even.map(lambda o: Part(o.key, 10 * o.amount)))
+    both.key_by(lambda p: p.place).window(windows).agg(
+        lambda g: Counted(g.window.end_ms, g.key, g.count(), g.sum(lambda p: p.amount))
+    ).sink(given.output)
+    odd.window(windows).agg(lambda g: Odd(g.window.end_ms, g.count())).sink("odd")
+    return flow.job
+
+
+def second_delay_ms(options: Options) -> int:
+    """How far records of the second topic come behind the newest one."""
+    return options.delay_ms + options.window_ms // 2

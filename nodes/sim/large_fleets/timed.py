@@ -107,7 +107,7 @@ class TimedFleet:
         self.input = source
         self.rng = random.Random(f"timed {plan.seed}")
         self.log = TimedLog(lambda: int(self.now_us // MS))
-        self.log.create_topic(job.source.topic, plan.partitions)
+        self.log.create_topic(job.topics[0], plan.partitions)
         self.run = open_job(self.log, job)
         self.topics = self.log.topics_of = JobTopics.of(self.run)
         self.store = CountedCheckpoints()
@@ -177,7 +177,7 @@ class TimedFleet:
         self._push(START_US + (tick + 1) * plan.tick_ms * MS, lambda: self._feed(tick + 1))
 
     def _produced(self, partition: int, record: bytes) -> None:
-        self.log.append(self.topics.source, partition, [record])
+        self.log.append(self.run.job.topics[0], partition, [record])
         self.offered += self.plan.events
         holder = self._holders.get(partition)
         if holder is not None:

@@ -81,7 +81,7 @@ class TimedLog(MemoryLog):
             return chunk
         if topic == topics.broadcast:
             counts.deltas_in += len(chunk)
-        elif topic == topics.source and len(chunk):
+        elif topic in topics.layout.topics and len(chunk):
             counts.batches += 1
             counts.events += len(chunk)
         elif topic == topics.control:

@@ -45,6 +45,11 @@ def data_facts(job: Job, lines: Sequence[bytes]) -> DataFacts:
 
     Raises ``RunFailed`` where the job fails without any fault, or takes no record, so that a run would show nothing.
     """
+    if len(job.sources) > 1:
+        raise RunFailed(
+            f"job {job.name!r} reads {', '.join(job.topics)}, and a simulation of your job takes the records of one "
+            f"topic: test such a job with holon.testing.JobTestDriver, which loses and restores its state too"
+        )
     test = JobTestDriver(job, clock_ms=LOG_BEGINS_MS)
     marks = []
     try:
@@ -70,7 +75,8 @@ def data_facts(job: Job, lines: Sequence[bytes]) -> DataFacts:
 def plain_pass(job: Job, partitions: Sequence[Records]) -> JobTestDriver:
     """The job after all of its input, each partition at once."""
     test = JobTestDriver(job, partitions=len(partitions))
-    timed = job.source.timestamp is None or headers_requested_by(job.source.format) is not None
+    (source,) = job.sources
+    timed = source.timestamp is None or headers_requested_by(source.format) is not None
     for partition, records in enumerate(partitions):
         if timed:
             for stamp_ms, payload in records:

@@ -42,13 +42,13 @@ class UserJob:
     ) -> None:
         self._job = job
         self._drawn = drawn
-        self._records = UserRecords(len(lines), job.source.idle_timeout_ms is not None, facts.span_ms)
+        self._records = UserRecords(len(lines), job.allows_idleness, facts.span_ms)
         self._replay = replay
         self._case = Case(
             self._made,
             idle=self._records.idle,
             backlog=self._records.idle,
-            topic=job.source.topic,
+            topic=job.topics[0],
             feeds=partial(feeds_of, lines),
             check=check_plain_pass,
             log_begins_ms=LOG_BEGINS_MS,
@@ -56,7 +56,8 @@ class UserJob:
         )
 
     def _made(self, options: Options) -> Job:
-        source = replace(self._job.source, start="earliest")  # a reset must not pass over what is there
+        (only,) = self._job.sources
+        source = replace(only, start="earliest")  # a reset must not pass over what is there
         if self._records.idle:
             source = replace(source, idle_timeout_ms=options.idle_timeout_ms)
         return replace(self._job, source=source)

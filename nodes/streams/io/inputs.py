@@ -13,11 +13,12 @@ from nodes.log.contract import FetchedRecords, Log
 def use_parts(log: Log, job: Job[Any], topic: str | None = None) -> None:
     """Request from the log the parts of records that the job's events hold; most jobs' events hold none.
 
-    ``topic``: another one than the job's input.
+    ``topic``: another one than the input of a job with one source.
     """
-    headers = headers_requested_by(job.source.format)
-    if headers is not None:
-        log.use_record_parts(topic or job.source.topic, headers)
+    for source in job.sources:
+        headers = headers_requested_by(source.format)
+        if headers is not None:
+            log.use_record_parts(topic or source.topic, headers)
 
 
 def input_of(chunk: FetchedRecords) -> Input:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nodes.replay.comparison import prefix, replay_twice
-from nodes.streams.jobs import load_job
+from nodes.replay.comparison import RecordPlace, prefix, replay_twice
+from nodes.streams.jobs import input_layout, load_job
 from tests.integration.fleet_support import Command, Stage
 from tests.integration.jobs_random import FROM_ID, KINDS
 
@@ -18,6 +18,11 @@ CHANCE = tuple(kind for kind in KINDS if kind not in ("none", "undeclared state"
 
 def chance(kind: str) -> str:
     return f"{JOB}?kind={KINDS.index(kind)}"
+
+
+def first(stage: Stage, records: int) -> list[RecordPlace]:
+    """Of each partition."""
+    return prefix(stage.log, input_layout(stage.log, load_job(JOB)), records)
 
 
 def first_offset(stage: Stage) -> int:
@@ -35,14 +40,14 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 @pytest.mark.parametrize("kind", CHANCE)
 def test_first_divergent_record_is_named(stage: Stage, kind: str) -> None:
-    found = replay_twice(chance(kind), "chance", None, 2, prefix(stage.log, "in", 100))
+    found = replay_twice(chance(kind), "chance", None, {"in": 2}, first(stage, 100))
     assert not found.deterministic and found.divergence is not None
     assert found.divergence.offset == first_offset(stage) and found.divergence.first != found.divergence.second
     assert ("state of partition" in found.divergence.what) is (kind == "state")
 
 
 def test_state_that_is_not_declared_shows_when_it_is_lost(stage: Stage) -> None:
-    found = replay_twice(chance("undeclared state"), "chance", None, 2, prefix(stage.log, "in", 200))
+    found = replay_twice(chance("undeclared state"), "chance", None, {"in": 2}, first(stage, 200))
     assert found.divergence is not None and "output main" in found.divergence.what
     assert found.divergence.offset == 100, "the first record after the loss"
 
@@ -64,5 +69,5 @@ def test_command_tells_good_from_bad_and_leaves_the_log_alone(stage: Stage) -> N
 )
 def test_good_jobs_are_found_good(stage: Stage, reference: str) -> None:
     job = load_job(reference)
-    found = replay_twice(reference, job.name, None, 2, prefix(stage.log, "in", 200))
+    found = replay_twice(reference, job.name, None, {"in": 2}, first(stage, 200))
     assert found.deterministic and found.error is None and found.records == 400

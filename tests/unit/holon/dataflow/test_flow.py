@@ -298,7 +298,7 @@ def test_other_formats_go_row_by_row() -> None:
     [
         (lambda f: bids_of(f).filter(attribute), r"filter.*Bid has no field 'prize'; it has auction, "),
         (lambda f: bids_of(f).top(1, by=lambda b: b.price), "no window is before it"),
-        (lambda f: [bids_of(f), bids_of(f)], "has a source, 'bids'"),
+        (lambda f: [bids_of(f), bids_of(f)], r"source.*the topic 'bids' has a source already: use"),
         (lambda f: [s := bids_of(f), s.sink("a"), s.sink("a")], "has a sink already"),
         (lambda f: bids_of(f).key_by(lambda b: b.price > 3).window(Tumbling("1s")).agg(print), "no function written"),
         (lambda f: f.source("x", Json(Place), time=lambda p: p.when), "source.*no field 'when'"),

@@ -147,7 +147,7 @@ def test_an_attribute_that_no_partition_can_have_a_copy_of_is_refused_with_the_d
 
 @pytest.mark.parametrize("topic", [["a", "b"], ("a",), None, "", b"a"])
 def test_a_source_of_several_topics_is_refused_with_a_hint(topic: Any) -> None:
-    with pytest.raises(JobError, match=r"Source reads one topic.*a job for each, all with the same output topic"):
+    with pytest.raises(JobError, match=r"Source reads one topic.*give the job a list of sources, one for each"):
         Source(topic, Json(Event))
 
 

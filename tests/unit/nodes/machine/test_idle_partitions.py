@@ -309,3 +309,26 @@ def test_a_partition_that_says_it_is_idle_says_so_until_it_has_a_record() -> Non
     assert not slot.idle
     slot.forget_punctuations((9, 0))
     assert slot.punctuations == []
+
+
+# --- several sources --------------------------------------------------------------------------------------------------
+
+
+def test_each_source_has_an_idle_timeout_of_its_own() -> None:
+    def source(topic: str, idle_timeout_ms: int | None) -> Source[dict[str, Any]]:
+        reads = Json(dict[str, Any])
+        return Source(topic, reads, timestamp=lambda event: event["ts"], idle_timeout_ms=idle_timeout_ms)
+
+    sources = [source("short", TIMEOUT_MS), source("long", 2 * TIMEOUT_MS), source("never", None)]
+    job = Job("count", sources, CountPerWindow, output="out")
+    node = running(partitions=4, job=job, topic_partitions=(1, 2, 1))
+    for partition in range(4):
+        node.records(partition, 1, 0, {"ts": 100 + partition})
+        read_back(node)
+    pause(node)
+    assert silent(node) == [(0, 1)]
+    pause(node)
+    assert silent(node) == [(0, 1), (1, 1), (2, 1)]
+    pause(node, 9 * STEPS)
+    assert silent(node) == [(0, 1), (1, 1), (2, 1)], "the fourth holds windows open for ever"
+    assert answer(node, 2, 1, 1) == ["[2] after 1.0: 102"], "no punctuation goes back, whatever others hold"

@@ -8,7 +8,7 @@ from holon.outputs.identity import OutputId, Track
 from nodes.errors import RunFailed
 from nodes.log import MemoryLog
 from nodes.replay.comparison import counted_upstream, prefix, without_duplicates
-from nodes.streams.jobs import open_job
+from nodes.streams.jobs import input_layout, open_job
 from tests.unit.node_dialogue import count_job
 
 
@@ -26,8 +26,9 @@ def logged(*headers: bytes) -> MemoryLog:
 
 
 def replayed(log: MemoryLog) -> list[bytes]:
-    places = prefix(log, "in", 100)
-    return sorted(place.value for place in without_duplicates(places, counted_upstream(log, count_job())))
+    job = count_job()
+    places = prefix(log, input_layout(log, job), 100)
+    return sorted(place.value for place in without_duplicates(places, counted_upstream(log, job)))
 
 
 def test_what_another_job_has_written_again_is_passed_over_as_by_a_node() -> None:

@@ -49,7 +49,7 @@ def test_key_and_null_value_go_back_where_the_events_hold_no_part_of_a_record(lo
     records = [Record(b"{}", b"a"), Record(None, b"b"), Record(b"", None)]
     log.append_records("in", 0, records)
     letters = [letter_of(offset, record.value or b"") for offset, record in enumerate(records)]
-    assert replay(log, JOB, letters) == {0: 3}
+    assert replay(log, JOB, letters) == {("in", 0): 3}
     chunk = log.read("in", 0, 3)
     assert chunk.parts is not None
     assert [(chunk.parts.key(row), chunk.parts.is_null(row), chunk.values[row]) for row in range(3)] == [
@@ -92,12 +92,12 @@ def of_a_row(log: MemoryLog, end: int, number: int) -> Diverted:
     return Diverted("in", 0, -1, end - 1, "raised", b"{}", window=window, number=number, step="step 3", row_key=7)
 
 
-@pytest.mark.parametrize("text", ["0:12", "3:@5000.0", "0:@-10.2"])
+@pytest.mark.parametrize("text", ["0:12", "3:@5000.0", "0:@-10.2", "eu.clicks-2:0:12", "eu:3:@5000.0"])
 def test_a_place_names_a_record_or_a_row_behind_a_window(text: str) -> None:
     assert place_text(place_of(text)) == text
 
 
-@pytest.mark.parametrize("text", ["", "0", "0:", "x:1", "0:@5", "0:@5.", "0:5.1", "0:-1"])
+@pytest.mark.parametrize("text", ["", "0", "0:", "x:1", "0:@5", "0:@5.", "0:5.1", "0:-1", ":0:1", "a:b:0:1"])
 def test_other_places_are_refused(text: str) -> None:
     with pytest.raises(UnknownName, match="PARTITION:OFFSET"):
         place_of(text)
@@ -108,7 +108,7 @@ def test_a_row_behind_a_window_is_found_by_its_place_and_not_replayed(log: Memor
     log.create_topic("dead.dead", 1)
     letters = [of_a_row(log, 20, 0), of_a_row(log, 20, 1), letter_of(0, b"bad")]
     log.append("dead.dead", 0, [msgspec.json.encode(letter) for letter in letters])
-    assert [letter_place(letter) for letter in letters] == [(0, 20, 0), (0, 20, 1), (0, 0, -1)]
+    assert [place_text(letter_place(job, letter)) for letter in letters] == ["0:@20.0", "0:@20.1", "0:0"]
     before = log.end_offset("in", 0)
     with pytest.raises(RunFailed, match=r"0:@20.1 is a row of window \(10, 20\), no record of in, so nothing was"):
         replay(log, job, [letters[2], letters[1]])
