@@ -134,11 +134,14 @@ class Continuing:
         self._fed = max(part, self._fed + 1)
         latest = max((_time_of(feed.payload) for feed in world.feeds), default=0)
         begin_ms = max(0, latest - rng.choice([0, 1, 2, 6]) * options.window_ms)
+        preloaded = options.preloaded or rng.choice([0.0, 0.5])
+        if CASES[options.case].backlog:  # half of a steady input would leave pauses in which partitions are idle
+            preloaded = options.preloaded
         more = replace(
             options,
             records=min(MOST_RECORDS, options.records or 5),
             feed_ms=min(1500, options.feed_ms),
-            preloaded=options.preloaded or rng.choice([0.0, 0.5]),
+            preloaded=preloaded,
         )
         feeds = make_input(more, rng, first=NUMBERS_APART * self._fed, begin_ms=begin_ms)
         world.feed_more([replace(feed, at_ms=world.now_ms + feed.at_ms) for feed in feeds])
