@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from nexmark.bench.commands import bench
+from nexmark.flows import FLOWS
 from nexmark.latency.commands import failover, latency
-from nexmark.queries import QUERIES, nexmark_job
-from nexmark.runs.plan import Generator, RecordFormat, RunPlan, Validator, check_query, parse_kill
+from nexmark.queries import QUERIES
+from nexmark.runs.plan import TITLES, Api, Generator, RecordFormat, RunPlan, Validator, parse_kill
 from nodes.api import (
     GivenOptions,
     JsonOption,
@@ -40,7 +41,7 @@ app.command(epilog="Example: holon nexmark failover --scenario single --replicas
 app.command(epilog="Example: holon nexmark bench --queries q0,q7max --events 1000000 --pairs 3 --out runs/bench")(bench)
 
 QueryArgument = Annotated[
-    str, typer.Argument(metavar="QUERY", help="q0, q1, q2, q4, q5, q7, q7max, q8, query1 (see list).")
+    str, typer.Argument(metavar="QUERY", help="q0, q1, q2, q4, q5, q7, q7max, q8, query1; flows: see list.")
 ]
 EventsOption = Annotated[int, typer.Option("--events", help="How many events.")]
 PartitionsOption = Annotated[int, typer.Option("--partitions", help="Partitions of the input topic.")]
@@ -48,6 +49,9 @@ SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the stream: the
 GeneratorOption = Annotated[Generator, typer.Option("--generator", help="Who generates; the bytes are the same.")]
 FormatOption = Annotated[
     RecordFormat, typer.Option("--format", help="json: one event a record; arrow: atoms, batches of events.")
+]
+ApiOption = Annotated[
+    Api, typer.Option("--api", help="procedural: a processing function; dataflow: a flow (nexmark.flows).")
 ]
 SkewOption = Annotated[
     int | None,
@@ -59,10 +63,11 @@ SkewOption = Annotated[
 def list_queries(as_json: JsonOption = False) -> None:
     """Name the queries that there are."""
     if as_json:
-        emit_json({name: query.title for name, query in QUERIES.items()})
+        emit_json(TITLES)
         return
-    for name, query in QUERIES.items():
-        typer.echo(f"{name:<12}{query.title}")
+    for name, title in TITLES.items():
+        forms = [api for api, known in (("procedural", QUERIES), ("dataflow", FLOWS)) if name in known]
+        typer.echo(f"{name:<12}{title} ({', '.join(forms)})")
 
 
 @app.command(epilog="Example: holon nexmark run q7 --events 1000000 --nodes 2 --kill 1@0.5 --validate spark --json")
@@ -84,6 +89,7 @@ def run(
     dirty: Annotated[int, typer.Option("--dirty", help="Add so many corrupt, late, future records a partition.")] = 0,
     max_future_skew_ms: SkewOption = None,
     format: FormatOption = "json",
+    api: ApiOption = "procedural",
     as_json: JsonOption = False,
 ) -> None:
     """Fill a topic, run the query on a fleet of node processes, kill some, read the results, prove them.
@@ -102,6 +108,7 @@ def run(
         query, count, pace, partitions, nodes, tuple(parse_kill(text) for text in kill or ()), restart_after, seed,
         generator, validate, dirty,
         max_future_skew_ms if max_future_skew_ms is not None or not dirty else 60_000, format,
+        api,
     )  # fmt: skip
     replication = [] if replicas is None else [f"node.replicas={replicas}"]
     with run_settings(given, note, *replication) as settings, shown(console(), plan) as show:
@@ -168,19 +175,22 @@ def validate(
     validator: Annotated[Validator, typer.Option("--validate", help="Which oracle.")] = "auto",
     max_future_skew_ms: SkewOption = None,
     format: FormatOption = "json",
+    api: ApiOption = "procedural",
     as_json: JsonOption = False,
 ) -> None:
-    """Prove the results that are on a log: of ``holon run nexmark.queries:QUERY``, or of a run with --log-dir."""
+    """Prove the results that are on a log: of ``holon run nexmark.queries:QUERY``, or of a run with --log-dir.
+
+    With ``--api dataflow`` those of ``holon run nexmark.flows:QUERY``.
+    """
     from nexmark.oracle import RecordCounts
     from nexmark.runs import validate as proof
 
-    check_query(query)
+    plan = RunPlan(query, max_future_skew_ms=max_future_skew_ms, format=format, api=api)
     settings = given.settings()
     chosen = proof.chosen_validator(validator, proof.spark_problem_once(), note)
     assert chosen is not None
-    plan = RunPlan(query, max_future_skew_ms=max_future_skew_ms, format=format)
     with open_settings_log(settings) as log:
-        job = nexmark_job(query, **plan.job_options)
+        job = plan.job()
         monitor = Monitor(log, open_job(log, job))
         monitor.poll()
         counts = monitor.counts()

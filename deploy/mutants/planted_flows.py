@@ -13,7 +13,30 @@ NONE = ("tests/unit/holon/dataflow/test_none.py",)
 VERBS = ("tests/unit/holon/dataflow/test_verbs.py",)
 USER_JOBS = ("tests/sim/user_jobs/test_simulated.py",)
 
+NEXMARK = ("tests/unit/nexmark/test_flows.py",)
+
 FLOWS = (
+    Mutant(
+        "bids on the border of two windows of q7 match their own window alone",
+        "nexmark/flows/windows.py",
+        "Candidate(e.window_end - _MS, e.price, e.num, e.bid, False)",
+        "Candidate(e.window_end, e.price, e.num, e.bid, False)",
+        tests=NEXMARK,
+    ),
+    Mutant(
+        "rows of other kinds are bids of flows",
+        "nexmark/flows/events.py",
+        "self._read(bid=row).filter(lambda event: event.kind == BID)",
+        "self._read(bid=row).filter(lambda event: event.kind >= PERSON)",
+        tests=NEXMARK,
+    ),
+    Mutant(
+        "days are of ranks that overlap",
+        "nexmark/flows/days.py",
+        "return MIDDLE if price < 1_000_000 else HIGH",
+        "return MIDDLE if price <= 1_000_000 else HIGH",
+        tests=NEXMARK,
+    ),
     Mutant(
         "ints of columns wrap",
         "holon/dataflow/arithmetic.py",

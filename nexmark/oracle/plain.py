@@ -16,7 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 from nexmark.oracle.compare import ExpectedResults, RecordCounts
-from nexmark.oracle.plain_queries import QUERIES, Accepted, OracleQuery
+from nexmark.oracle.plain_queries import QUERIES
+from nexmark.oracle.plain_records import Accepted, OracleQuery
 from nodes.log.contract import Log
 
 SUBJECTS = ("person", "auction", "bid")  # by event_type

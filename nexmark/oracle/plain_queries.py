@@ -3,58 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-PERSON, AUCTION, BID = 0, 1, 2
-WINDOW_MS = 10_000
-HOP_MS = 2_000
-
-Row = dict[str, Any]
-
-
-class Accepted(NamedTuple):
-    """A record that takes part in the result. Of ``fields``, ``expires`` is in epoch milliseconds.
-
-    ``closed_ms``: windows that end then or before were closed when the record came (None: none was).
-    """
-
-    partition: int
-    kind: int
-    fields: dict[str, Any]
-    time_ms: int
-    closed_ms: int | None = None
+from nexmark.oracle.plain_bids import BID_QUERIES
+from nexmark.oracle.plain_records import (
+    AUCTION,
+    BID,
+    HOP_MS,
+    PERSON,
+    WINDOW_MS,
+    Accepted,
+    OracleQuery,
+    Row,
+    last_hop_end,
+    window_end,
+)
 
 
 class _Sale(NamedTuple):
     category: int
     opens_ms: int
     expires_ms: int
-
-
-def window_end(time_ms: int) -> int:
-    """End of the tumbling window that holds a time; windows are aligned to the epoch, start inclusive."""
-    return time_ms // WINDOW_MS * WINDOW_MS + WINDOW_MS
-
-
-def last_hop_end(time_ms: int) -> int:
-    """End of the last of the sliding windows (10 s, one every 2 s) that hold a time."""
-    return time_ms // HOP_MS * HOP_MS + WINDOW_MS
-
-
-@dataclass(frozen=True, slots=True)
-class OracleQuery:
-    """Which fields a record needs (by kind), which records count, and what comes out (records, partitions -> rows).
-
-    ``last_end``: the end of the last window that takes a time.
-    """
-
-    needs: tuple[dict[str, type], dict[str, type], dict[str, type]]
-    wanted: Callable[[int, dict[str, Any]], bool]
-    windowed: bool
-    answer: Callable[[Iterable[Accepted], int], Iterator[Row]]
-    last_end: Callable[[int], int] = window_end
 
 
 def q0(records: Iterable[Accepted], _: int) -> Iterator[Row]:
@@ -76,6 +46,20 @@ def q2(records: Iterable[Accepted], _: int) -> Iterator[Row]:
     """Auction and price of what the filter lets through."""
     for record in records:
         yield {name: record.fields[name] for name in ("auction", "price")}
+
+
+def q3(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """Auctions in category 10 with their sellers, where these live in one of three states."""
+    persons: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    sales: list[dict[str, Any]] = []
+    for record in records:
+        if record.kind == PERSON:
+            persons[record.fields["id"]].append(record.fields)
+        else:
+            sales.append(record.fields)
+    for sale in sales:
+        for person in persons.get(sale["seller"], ()):
+            yield {name: person[name] for name in ("name", "city", "state")} | {"id": sale["id"]}
 
 
 def q4(records: Iterable[Accepted], _: int) -> Iterator[Row]:
@@ -197,12 +181,21 @@ def _is_bid(kind: int, _: dict[str, Any]) -> bool:
     return kind == BID
 
 
+def _is_local(kind: int, fields: dict[str, Any]) -> bool:
+    """The persons and auctions of q3."""
+    if kind == PERSON:
+        return fields["state"] in ("OR", "ID", "CA")
+    return kind == AUCTION and fields["category"] == 10
+
+
 _TIME: dict[str, type] = {"dateTime": str}
 _FULL_BID: dict[str, type] = {"auction": int, "bidder": int, "price": int, "dateTime": str, "extra": str}
 _PRICE_OF: dict[str, type] = {"auction": int, "price": int, "dateTime": str}
 _SALE: dict[str, type] = {"id": int, "category": int, "dateTime": str, "expires": str}
 _PERSON: dict[str, type] = {"id": int, "name": str, "dateTime": str}
 _SELLS: dict[str, type] = {"seller": int, "dateTime": str}
+_RESIDENT: dict[str, type] = {"id": int, "name": str, "city": str, "state": str, "dateTime": str}
+_LISTED: dict[str, type] = {"id": int, "seller": int, "category": int, "dateTime": str}
 
 QUERIES = {
     "q0": OracleQuery((_TIME, _TIME, _FULL_BID), _is_bid, False, q0),
@@ -210,6 +203,7 @@ QUERIES = {
     "q2": OracleQuery(
         (_TIME, _TIME, _PRICE_OF), lambda kind, fields: kind == BID and fields["auction"] % 123 == 0, False, q2
     ),
+    "q3": OracleQuery((_RESIDENT, _LISTED, _TIME), _is_local, False, q3),
     "q4": OracleQuery((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, True, q4),
     "q4official": OracleQuery((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, False, q4official),
     "q5": OracleQuery((_TIME, _TIME, {"auction": int, "dateTime": str}), _is_bid, True, q5, last_hop_end),
@@ -217,4 +211,5 @@ QUERIES = {
     "q7max": OracleQuery((_TIME, _TIME, {"price": int, "dateTime": str}), _is_bid, True, q7max),
     "q8": OracleQuery((_PERSON, _SELLS, _TIME), lambda kind, _: kind != BID, True, q8),
     "query1": OracleQuery((_TIME, _TIME, _TIME), _is_bid, True, query1),
+    **BID_QUERIES,
 }

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nexmark.oracle.compare import FIRST, OracleVerdict, RecordCounts, Row, canonical, describe
 from nexmark.oracle.spark_parse import PARSED, parser
-from nexmark.oracle.spark_queries import SPARK_QUERIES, WINDOW_MS
+from nexmark.oracle.spark_queries import SPARK_QUERIES
 from nodes.log import LogAddress
 from nodes.spark.session import spark_session
 from nodes.spark.source import needed_jars, read_topic
@@ -95,7 +95,7 @@ def _classified_sql(query: str, out_of_orderness_ms: int, lateness_ms: int, max_
     watermark = _WATERMARK.format(out_of_orderness_ms=int(out_of_orderness_ms))
     return _CLASSIFIED.format(
         not_ahead="TRUE" if max_future_skew_ms is None else f"event_ms <= timestamp_ms + {int(max_future_skew_ms)}",
-        window_ms=WINDOW_MS,
+        window_ms=spec.window_ms,
         slide_ms=spec.slide_ms,
         watermark=watermark if spec.windowed else "CAST(NULL AS BIGINT)",
         where=spec.where,

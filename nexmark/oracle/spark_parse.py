@@ -18,7 +18,7 @@ from nexmark.oracle.spark_queries import SPARK_QUERIES
 PARSED = (
     "partition int, offset bigint, place int, timestamp_ms bigint, kind int, event_ms bigint, auction bigint, "
     "bidder bigint, price bigint, id bigint, category bigint, seller bigint, expires_ms bigint, date_time string, "
-    "extra string, name string"
+    "extra string, name string, city string, state string, channel string, url string"
 )
 """Columns of parsed records; ``place`` is the row in a record batch, or 0. ``kind`` is null for a dead record or event,
 and so is every field that the query does not need.
@@ -29,7 +29,7 @@ _INTEGERS = ("auction", "bidder", "price", "id", "category", "seller")
 _COLUMN_OF = {"dateTime": "date_time", "expires": "expires_ms"}
 _COLUMNS = {"kind": pa.int32(), "event_ms": pa.int64()}
 _COLUMNS |= dict.fromkeys((*_INTEGERS, "expires_ms"), pa.int64())
-_COLUMNS |= dict.fromkeys(("date_time", "extra", "name"), pa.string())
+_COLUMNS |= dict.fromkeys(("date_time", "extra", "name", "city", "state", "channel", "url"), pa.string())
 _NAMES = [column.split()[0] for column in PARSED.split(", ")]
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 _DAYS_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)

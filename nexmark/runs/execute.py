@@ -8,7 +8,7 @@ from typing import Any
 
 from holon import Track
 from nexmark.oracle import OracleVerdict
-from nexmark.queries import TOPIC, nexmark_job
+from nexmark.queries import TOPIC
 from nexmark.runs.fill import fill, stream_of, uses_spark
 from nexmark.runs.measure import Latency, input_timestamps, longest_delay, record_latency, window_latency
 from nexmark.runs.plan import RunPlan
@@ -83,7 +83,7 @@ def _figures(plan: RunPlan, settings: Settings, log: Log, ran: Ran, outputs: lis
         filtered=counts.filtered,
         late=counts.late,
         dead=counts.dead,
-        conserved=counts.total == sum(events_on_log(log, nexmark_job(plan.query, **plan.job_options))),
+        conserved=counts.total == sum(events_on_log(log, plan.job())),
         events_per_s=round(counts.total / ran.seconds, 1),
         latency_ms=_latency(plan, log, outputs),
         longest_delay_ms=longest_delay(

@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from nexmark.queries import QUERIES
+from holon import Job
+from nexmark.flows import FLOWS, nexmark_flow
+from nexmark.queries import QUERIES, nexmark_job
 from nodes.api import SettingsError, UnknownName
 
 Generator = Literal["auto", "spark", "plain"]
@@ -14,7 +16,12 @@ Validator = Literal["auto", "spark", "plain"]
 RecordFormat = Literal["json", "arrow"]
 """One event a record in JSON, or atoms: batches of events as Arrow IPC streams."""
 
-NOT_YET = tuple(f"q{n}" for n in range(23) if f"q{n}" not in QUERIES)
+Api = Literal["procedural", "dataflow"]
+"""A query as a processing function, or as a flow."""
+
+TITLES = {name: query.title for name, query in (FLOWS | QUERIES).items()}
+"""All queries: those of either form."""
+NOT_YET = tuple(f"q{n}" for n in range(23) if f"q{n}" not in TITLES)
 _KILL = re.compile(r"(\d+)@(0?\.\d+|1\.0*|[01])")
 
 
@@ -46,9 +53,10 @@ class RunPlan:
     dirty: int = 0
     max_future_skew_ms: int | None = None
     format: RecordFormat = "json"
+    api: Api = "procedural"
 
     def __post_init__(self) -> None:
-        check_query(self.query)
+        check_query(self.query, self.api)
         for name, least in (("events", 1), ("partitions", 1), ("nodes", 1)):
             if getattr(self, name) < least:
                 raise SettingsError(f"--{name} must be at least {least}, got {getattr(self, name)}")
@@ -64,21 +72,35 @@ class RunPlan:
     def job_reference(self) -> str:
         """The job that node processes load."""
         options = "&".join(f"{name}={value}" for name, value in self.job_options.items())
-        return f"nexmark.queries:{self.query}" + (f"?{options}" if options else "")
+        module = "nexmark.queries" if self.api == "procedural" else "nexmark.flows"
+        return f"{module}:{self.query}" + (f"?{options}" if options else "")
+
+    def job(self) -> Job:
+        """The same job."""
+        if self.api == "procedural":
+            return nexmark_job(self.query, **self.job_options)
+        return nexmark_flow(self.query, **self.job_options).job
 
     @property
     def job_options(self) -> dict[str, int]:
-        """Arguments of ``nexmark_job``."""
+        """Arguments of ``nexmark_job`` and ``nexmark_flow``."""
         guard = {} if self.max_future_skew_ms is None else {"max_future_skew_ms": self.max_future_skew_ms}
         return guard | ({"atoms": 1} if self.format == "arrow" else {})
 
 
-def check_query(query: str) -> None:
-    """Raises ``UnknownName`` with the nearest names, or reports that a query of the benchmark is not there yet."""
+def check_query(query: str, api: Api) -> None:
+    """Raises ``UnknownName`` with the nearest names, or reports that a query of the benchmark is not there yet.
+
+    Raises ``SettingsError`` for one that is there in the other form only.
+    """
     if query in NOT_YET:
-        raise UnknownName("implementation of query", f"{query} (yet)", QUERIES)
-    if query not in QUERIES:
-        raise UnknownName("query", query, [*QUERIES])
+        raise UnknownName("implementation of query", f"{query} (yet)", TITLES)
+    if query not in TITLES:
+        raise UnknownName("query", query, [*TITLES])
+    if api == "procedural" and query not in QUERIES:
+        raise SettingsError(f"{query} is there as a flow only: add --api dataflow")
+    if api == "dataflow" and query not in FLOWS:
+        raise SettingsError(f"{query} is no flow yet: leave --api dataflow out")
 
 
 def parse_kill(text: str) -> Kill:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nexmark.oracle import RecordCounts
-from nexmark.queries import TOPIC, nexmark_job
+from nexmark.queries import TOPIC
 from nexmark.runs.fill import PacedFeed, stream_of
 from nexmark.runs.plan import Kill, RunPlan
 from nodes.api import Fleet, Log, Monitor, RunFailed, Settings, declare_end, open_job, wait_for
@@ -52,7 +52,7 @@ def watch(plan: RunPlan, settings: Settings, log: Log, show: Show, report: Repor
     """
     if plan.rate is not None:
         log.create_topic(TOPIC, plan.partitions)
-    run = open_job(log, nexmark_job(plan.query, **plan.job_options))
+    run = open_job(log, plan.job())
     stream = stream_of(plan)
     count = stream.records_in if plan.rate is not None else partial(log.end_offset, TOPIC)
     ends = [count(p) for p in range(plan.partitions)]

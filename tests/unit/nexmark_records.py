@@ -13,19 +13,20 @@ def bid(
 ) -> bytes:
     """A bid as the generator writes it, with fewer fields and blanks between."""
     fields = {"auction": auction, "bidder": 7, "price": price, "dateTime": f"{date} {at}", "extra": "x"}
+    fields |= {"channel": "Google", "url": "https://a/b/c/d"}
     return json.dumps({"event_type": 2, "person": None, "auction": None, "bid": fields | more}).encode()
 
 
 def auction(number: int, at: str, expires: str, category: int = 10, seller: int = 7) -> bytes:
-    """An auction with the fields of q4 and q8."""
+    """An auction with the fields of q3, q4 and q8."""
     times = {"dateTime": f"2025-01-01 {at}", "expires": f"2025-01-01 {expires}"}
     fields = {"id": number, "category": category, "seller": seller, **times}
     return json.dumps({"event_type": 1, "auction": fields}).encode()
 
 
 def person(at: str = "00:00:01.000", number: int = 7, name: str = "ann") -> bytes:
-    """A person with the fields of q8."""
-    fields = {"id": number, "name": name, "dateTime": f"2025-01-01 {at}"}
+    """A person with the fields of q3 and q8."""
+    fields = {"id": number, "name": name, "city": "Boise", "state": "ID", "dateTime": f"2025-01-01 {at}"}
     return json.dumps({"event_type": 0, "person": fields}).encode()
 
 

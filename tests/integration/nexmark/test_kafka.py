@@ -62,6 +62,15 @@ def test_bad_records_and_a_node_that_comes_back(bootstrap: str) -> None:
     assert (result["dead"], result["late"]) == (2 * 4, 2 * 2)
 
 
+def test_spark_proves_sessions_of_a_flow_with_a_killed_node(bootstrap: str) -> None:
+    result = run(
+        bootstrap, "q11", "--api", "dataflow", "--events", "60000", "--partitions", "4", "--nodes", "2", "--kill",
+        "1@0.3", *PATIENT, "--dirty", "2", "--generator", "plain", "--validate", "spark",
+    )  # fmt: skip
+    assert result["validated"] is True and result["killed"] == [1] and result["validator"] == "spark"
+    assert (result["dead"], result["late"]) == (4 * 4, 4 * 2)
+
+
 def test_a_paced_run_measures_latency(bootstrap: str) -> None:
     result = run(
         bootstrap, "q0", "--rate", "2000", "--seconds", "3", "--partitions", "2", "--nodes", "1", "--validate", "plain"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from nexmark.flows import FLOWS
 from nexmark.queries import QUERIES
 
 pytestmark = pytest.mark.timeout(600)
@@ -44,6 +45,35 @@ def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input
     assert result["late"] == (0 if query in ("q0", "q1", "q2", "q4official", "q8") else 4 * 3), "q8 filters bids"
     assert result["accepted"] + result["filtered"] + result["late"] + result["dead"] == result["events"]
     assert result["outputs"] > 0 and result["longest_delay_ms"] is not None
+
+
+WITHOUT_LATE = ("q0", "q1", "q2", "q3", "q4official", "q8", "q14", "q21", "q22")
+
+
+@pytest.mark.parametrize("query", FLOWS)
+def test_every_flow_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
+    code, result, said = holon(
+        "nexmark", "run", query, "--api", "dataflow", "--events", "40000", "--partitions", "4", "--nodes", "2",
+        "--kill", "1@0.3", *FINE, "--dirty", "3", "--seed", "11", "--generator", "plain", "--validate", "plain",
+    )  # fmt: skip
+    assert code == 0, f"{result}\n{said}"
+    assert result["validated"] is True and result["differences"] == 0 and result["killed"] == [1]
+    assert result["dead"] == 4 * 6, "corrupt and future records"
+    assert result["late"] == (0 if query in WITHOUT_LATE else 4 * 3), "q3 and q8 filter bids"
+    assert result["accepted"] + result["filtered"] + result["late"] + result["dead"] == result["events"]
+    assert result["outputs"] > 0
+
+
+@pytest.mark.parametrize("query", ["q7", "q11", "q16"])
+def test_spark_proves_a_flow_with_a_kill_and_bad_atoms(query: str) -> None:
+    code, result, said = holon(
+        "nexmark", "run", query, "--api", "dataflow", "--format", "arrow", "--events", "60000", "--partitions", "2",
+        "--kill", "1@0.3", "-D", "node.batch_max_records=1", "-D", "node.heartbeat_interval_ms=10",
+        "--dirty", "5", "--generator", "plain", "--validate", "spark",
+    )  # fmt: skip
+    assert code == 0, f"{result}\n{said}"
+    assert result["validated"] is True and result["validator"] == "spark" and result["killed"] == [1]
+    assert (result["dead"], result["late"]) == (2 * 10, 2 * 5)
 
 
 def test_atoms_are_exact_with_a_node_killed_and_bad_ones_among_them() -> None:
@@ -116,7 +146,9 @@ def test_a_wrong_result_is_found(tmp_path: Path) -> None:
     ("arguments", "code", "says"),
     [
         (["nexmark", "run", "q77"], 2, "q7"),
-        (["nexmark", "run", "q3"], 2, "yet"),
+        (["nexmark", "run", "q9"], 2, "yet"),
+        (["nexmark", "run", "q11"], 2, "--api dataflow"),
+        (["nexmark", "run", "query1", "--api", "dataflow"], 2, "no flow"),
         (["nexmark", "run", "q7", "--kill", "1"], 2, "NODE@FRACTION"),
         (["nexmark", "run", "q7", "--kill", "5@0.5"], 2, "nodes count from 0"),
         (["nexmark", "run", "q7", "--rate", "5"], 2, "--seconds"),

@@ -48,7 +48,7 @@ def generated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Late, early, future, border and broken records, in several partitions, one of them empty."""
+    """Late, early, future, border and broken records, in several partitions."""
     folder = str(tmp_path_factory.mktemp("hostile"))
     ordered = [
         bid(at=f"00:00:{second:02d}.{second * 37 % 1000:03d}", price=second * 7 % 11, auction=second % 5 * 123)
@@ -58,6 +58,17 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     sales = [auction(123 * n, f"00:00:{9 * n:02d}", f"00:00:{9 * n + 5:02d}", category=10 + n % 2) for n in range(5)]
     border = [bid(900, f"00:00:{at}", number) for number, at in enumerate(("09.999", "10.000", "20.000"))]
     border.append(bid(901, "00:00:20.000", 4))
+    located = [
+        bid(price, at, channel=channel, url=url)
+        for price, at, channel, url in (
+            (1_101_322, "07:59:59.999", "APPLE", "https://a/b/c"),
+            (1_101_321, "08:00:00.000", "baidu", ""),
+            (2_000_000, "18:59:59.999", "other", "https://a/b/c/d/e/f?channel_id=1"),
+            (2_000_000, "19:00:00.000", "other", "https://a/b/c/d/e/f?x=1&channel_id=12&channel_id=13"),
+            (2_000_000, "20:00:00.000", "other", "channel_id=&"),
+            (99_999_999, "23:59:59.999", "Facebook", "//"),
+        )
+    ]
     newcomers = [person("01:00:01.000", 8), person("01:00:02.000", 9), auction(1, "01:00:03", "02:00:00", seller=9)]
     future = [bid(1, auction=246, date="9999-12-31"), bid(3), person("00:00:30.000"), bid(4)]
     ancient = [bid(5, date="0001-01-01"), bid(-(2**63), date="1969-12-31"), bid(2**63 - 1, date="1969-12-31")]
@@ -66,6 +77,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
         log.append(TOPIC, 0, [*ordered, *DEAD.values()])
         log.append(TOPIC, 1, [*shuffled, *ALIVE.values()])
         log.append(TOPIC, 2, [*border, *sales, *ordered[::2], person("00:00:59.000"), *newcomers])
+        log.append(TOPIC, 3, located)
         log.append(TOPIC, 4, [*future, *ordered[:20]])
         log.append(TOPIC, 5, [*ancient, *sales, *ordered])
     return folder

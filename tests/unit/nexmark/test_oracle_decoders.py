@@ -1,5 +1,7 @@
 """Three readers of the same records, none sharing a line with another: both oracles and the engine's columns.
 
+The latter are those of the query as a processing function, and of the flow where there is no such.
+
 They must agree on which records are dead, and on what the others say.
 """
 
@@ -11,11 +13,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nexmark.flows import FLOWS, nexmark_flow
+from nexmark.flows.columns import RowColumns
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.oracle import plain, spark_parse
 from nexmark.oracle.plain_queries import QUERIES as PLAIN
 from nexmark.oracle.spark_queries import SPARK_QUERIES
-from nexmark.queries import QUERIES as ENGINE
+from nexmark.queries import QUERIES as PROCEDURAL
 from nexmark.queries.parsing import SUBJECTS
 from nexmark.times import INVALID_TIME, MAX_TIME_MS, MIN_TIME_MS, format_time_ms, parse_time_ms
 from tests.unit.nexmark_records import ALIVE, DEAD, GOOD, auction, person
@@ -24,6 +28,9 @@ Reading = tuple[int, int, dict[str, Any]]  # kind, event time, fields
 
 RENAMED = {"date_time": "dateTime", "expires_ms": "expires"}
 QUERIES = sorted(PLAIN)
+ENGINE: dict[str, Any] = {name: nexmark_flow(name).job.source.format for name in FLOWS} | {
+    name: query.format for name, query in PROCEDURAL.items()
+}
 GENERATED = encode_json(generate_slice(GeneratorConfig(seed=9), 0, 20))
 PATCHES = [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-", b".", b"e", b"null", b"\\u", b"\\ud83d",
            b"\x00", b"\xff", b"\xc3\xa9", b" ", b"\n", b'"dateTime":', b'"price":1,', b'"bid":null,',
@@ -52,13 +59,15 @@ def by_spark(query: str, value: bytes) -> Reading | None:
 
 
 def by_engine(query: str, value: bytes) -> Reading | None:
-    columns = ENGINE[query].format
+    columns = ENGINE[query]
+    renamed = columns.renamed if isinstance(columns, RowColumns) else {}
     found = columns.decode([value])
     if found.bad:
         assert len(found.columns["kind"]) == 0
         return None
     kind = int(found.columns["kind"][0])
-    requested = {name: found.columns[f"{SUBJECTS[kind]}.{name}"][0] for name in columns.requested[kind]}
+    names = {name: f"{SUBJECTS[kind]}.{name}" for name in columns.requested[kind]}
+    requested = {name: found.columns[renamed.get(full, full)][0] for name, full in names.items()}
     fields = {name: one if isinstance(one, str) else int(one) for name, one in requested.items()}
     return kind, int(found.columns["time_ms"][0]), fields
 
@@ -75,7 +84,7 @@ def _asked(query: str, reading: Reading | None) -> Reading | None:
     if reading is None:
         return None
     kind, time_ms, fields = reading
-    return kind, time_ms, {name: fields[name] for name in ENGINE[query].format.requested[kind]}
+    return kind, time_ms, {name: fields[name] for name in ENGINE[query].requested[kind]}
 
 
 @pytest.mark.parametrize("query", QUERIES)
