@@ -1,9 +1,10 @@
 """The cost of flows beside processing functions that do the same by columns, and of functions that cannot be followed.
 
-    python deploy/bench/dataflow.py [--pairs N] [--records N] [--json]
+    python deploy/bench/dataflow.py [--pairs N] [--records N] [--only steps|ordinary] [--jobs NAME,...] [--json]
 
 Microseconds of CPU an event of the whole job, without a log and a fleet (as `holon profile` measures). Medians of runs
-in turn, and of the ratios to the processing function of the same round.
+in turn, and of the ratios to the processing function of the same round. ``steps``: one pipeline, written in several
+ways. ``ordinary``: the flow of each of the twelve jobs of `deploy/bench/ordinary` over its job.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import random
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ sys.path.insert(0, str(ROOT))
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Window, on_window  # noqa: E402
 from holon.dataflow import Flow, Group, Session, Stream, Tumbling  # noqa: E402
+from nexmark.compare.cases import BY_FLOW, ComparedJob, cases_of, chosen, records  # noqa: E402
+from nodes.api import load_job  # noqa: E402
 from nodes.compiled.loading import ensure  # noqa: E402
 from nodes.profiling.profile import profiled  # noqa: E402
 from nodes.profiling.records import FileRecords  # noqa: E402
@@ -141,20 +144,43 @@ def _aggregated(bids: Stream[Any]) -> None:
     bids.key_by(lambda bid: bid.auction).window(Tumbling("10s")).agg(result).sink("hot")
 
 
-def _written(path: Path, records: Iterable[dict[str, object]]) -> FileRecords:
-    with path.open("w") as lines:
-        lines.writelines(json.dumps(record) + "\n" for record in records)
+def _written(path: Path, payloads: Iterable[bytes]) -> FileRecords:
+    with path.open("wb") as lines:
+        lines.writelines(payload + b"\n" for payload in payloads)
     return FileRecords(path, sys.maxsize)
 
 
-def main() -> int:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    ensure()
+def _cost(job: Job[Any], inputs: FileRecords) -> float:
+    return profiled(job, inputs, BATCH, LEAST_S)[0].us_per_event
+
+
+def ordinary(pairs: int, count: int, names: Sequence[str] | None) -> list[dict[str, Any]]:
+    """A row for each job: of its flow, with the ratios over the job of each pair."""
+    return [_pairs(case, pairs, count) for case in chosen(cases_of("deploy.bench.ordinary"), names)]
+
+
+def _pairs(case: ComparedJob, pairs: int, count: int) -> dict[str, Any]:
+    job, flow = load_job(case.job("holon")), load_job(case.job(BY_FLOW))
+    found: list[tuple[float, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = _written(Path(folder, case.name), records(case, None, count, seed=1))
+        for each in (job, flow):  # these runs are not counted: some things are made once
+            _cost(each, inputs)
+        for number in range(pairs):
+            costs = {each.name: _cost(each, inputs) for each in ((job, flow), (flow, job))[number % 2]}
+            found.append((costs[job.name], costs[flow.name]))
+    times = [round(of_flow / of_job, 2) for of_job, of_flow in found]
+    return {
+        "job": case.name,
+        "us_per_event": round(statistics.median(of_flow for _, of_flow in found), 3),
+        "job_us_per_event": round(statistics.median(of_job for of_job, _ in found), 3),
+        "times": round(statistics.median(times), 2),
+        "pairs": times,
+    }
+
+
+def steps(pairs: int, count: int) -> list[dict[str, Any]]:
+    """A row for each way to write one pipeline."""
     hand = Job("hand", Source("bids", JsonColumns(Bid), timestamp="at"), Hand, output="hot-by-hand")
     jobs = {"by hand": hand, "flow": by_expressions(), "flow, filter row by row": row_by_row()}
     jobs |= {"flow, asks for None": asking_for_none(), "the same, row by row": asking_row_by_row()}
@@ -163,19 +189,23 @@ def main() -> int:
     draw = random.Random(1)
     found: dict[str, list[float]] = {name: [] for name in jobs}
     with tempfile.TemporaryDirectory() as folder:
-        bids: list[dict[str, object]] = [
+        bids: list[dict[str, Any]] = [
             {"auction": draw.randrange(KEYS), "price": draw.randrange(1_000), "channel": "web", "at": number}
             | {"note": None if number % 2 else "first"}
-            for number in range(arguments.records)
+            for number in range(count)
         ]
         others = {1: {"type": "auction", "id": 1, "item": "lamp"}, 2: {"type": "person", "id": 2, "name": "ann"}}
-        events = [others.get(n % 8, {"type": "bid", **bid}) | {"at": n} for n, bid in enumerate(bids)]
-        inputs = {"bids": _written(Path(folder, "bids"), bids), "events": _written(Path(folder, "events"), events)}
-        for _ in range(arguments.pairs):
+        events: list[dict[str, Any]] = [
+            others.get(n % 8, {"type": "bid", **bid}) | {"at": n} for n, bid in enumerate(bids)
+        ]
+        inputs = {
+            topic: _written(Path(folder, topic), (json.dumps(row).encode() for row in rows))
+            for topic, rows in (("bids", bids), ("events", events))
+        }
+        for _ in range(pairs):
             for name, job in jobs.items():
-                records = inputs[job.topics[0]]
-                found[name].append(profiled(job, records, BATCH, LEAST_S)[0].us_per_event)
-    rows = [
+                found[name].append(_cost(job, inputs[job.topics[0]]))
+    return [
         {
             "job": name,
             "us_per_event": round(statistics.median(costs), 3),
@@ -183,11 +213,28 @@ def main() -> int:
         }
         for name, costs in found.items()
     ]
+
+
+def main() -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--only", choices=("steps", "ordinary"))
+    parser.add_argument("--jobs", help="of the ordinary ones, separated by commas")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    ensure()
+    pairs, count = arguments.pairs, arguments.records
+    rows = steps(pairs, count) if arguments.only != "ordinary" else []
+    names = None if arguments.jobs is None else arguments.jobs.split(",")
+    of_jobs = ordinary(pairs, count, names) if arguments.only != "steps" else []
     if arguments.json:
-        print(json.dumps({"records": arguments.records, "pairs": arguments.pairs, "rows": rows}))
-    else:
-        for row in rows:
-            print(f"{row['job']:<26} {row['us_per_event']:>8} us an event {row['times']:>6} times")
+        print(json.dumps({"records": count, "pairs": pairs, "rows": rows, "ordinary": of_jobs}))
+        return 0
+    for row in (*rows, *of_jobs):
+        over = f"of {row['job_us_per_event']} by its job, {row['pairs']}" if "pairs" in row else ""
+        print(f"{row['job']:<26} {row['us_per_event']:>8} us an event {row['times']:>6} times {over}".rstrip())
     return 0
 
 

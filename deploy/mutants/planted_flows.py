@@ -152,9 +152,23 @@ FLOWS = (
     Mutant(
         "rows that a later branch drops are filtered, though an earlier one took them",
         "holon/dataflow/compiling.py",
-        "            self.fates.taken[rows.index] = True",
-        "            self.fates.taken[:] = np.isin(range(len(self.fates.taken)), rows.index)",
+        "        self.taken[slice(None) if index is None else index] = True",
+        "        self.taken[:] = np.isin(range(len(self.taken)), rows.index)",
         tests=VERBS,
+    ),
+    Mutant(
+        "as many rows as the batch has are taken for those of the batch",
+        "holon/dataflow/compiling.py",
+        "return None if rows.index is self.all_rows else rows.index",
+        "return None if len(rows) == len(self.all_rows) else rows.index",
+        tests=LATE,
+    ),
+    Mutant(
+        "rows behind the watermark that a window takes are late",
+        "holon/program/late_inserts.py",
+        "    if not len(behind):\n        return behind",
+        "    if len(behind):\n        return behind",
+        tests=LATE,
     ),
     Mutant(
         "a row that fails takes the rows of its step with it",

@@ -82,8 +82,8 @@ SESSIONS = (
     Mutant(
         "the slice of a row of a session is judged late at the row of another",
         "holon/dataflow/sessions/step.py",
-        "None if rows is None else rows[first])",
-        "None if rows is None else rows[-1:].repeat(len(first)))",
+        "first if rows is None else rows[first])",
+        "first[-1:].repeat(len(first)) if rows is None else rows[-1:].repeat(len(first)))",
         tests=SESSIONS_OF_FLOWS,
     ),
     Mutant(

@@ -126,14 +126,13 @@ class Aggregation(Step):
 
     def elements(self, rows: Rows) -> Any:
         """The columns that are inserted: of keys, and of each aggregate's elements."""
-        parts = self._aggregated(rows) or (np.ones(len(rows), np.int64),)
+        parts = self._aggregated(rows) or (_ones(rows),)
         return parts if self.key is None else (self._column("key", self.key, rows), parts)
 
     def _aggregated(self, rows: Rows) -> tuple[Column, ...]:
         """A column of the elements of each aggregate."""
-        ones = np.ones(len(rows), np.int64)
         asked = self.aggregates.items()
-        return tuple(ones if one.of is None else self._column(self.names[i], one.of, rows) for i, one in asked)
+        return tuple(_ones(rows) if one.of is None else self._column(self.names[i], one.of, rows) for i, one in asked)
 
     def checked_elements(self, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
         """The same with their times; raises what inserting them would."""
@@ -213,6 +212,10 @@ class Aggregation(Step):
             for key, start, end, *values in rows
         ]
         return groups.replaced(objects=list(map(self.result, made)))
+
+
+def _ones(rows: Rows) -> NDArray[np.int64]:
+    return np.ones(len(rows), np.int64)
 
 
 @dataclass(eq=False)

@@ -135,23 +135,33 @@ def _process_batch(
         rows = Rows(batch.ts_ms, index, objects=list(batch.events))
     else:
         rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct)
-    target = _OfRecords(ctx, outputs, states, _Fates(len(batch)))
+    target = _OfRecords(ctx, outputs, states, _Fates(index))
     entry.pass_on(rows, target)
     target.fates.count(ctx)
 
 
 class _Fates:
-    """Which rows of a batch a branch has taken, and which came too late for a window."""
+    """Which rows of a batch a branch has taken, and which came too late for a window. ``all_rows``: their places."""
 
-    def __init__(self, rows: int) -> None:
-        self.taken = np.zeros(rows, np.bool_)
-        self.late = np.zeros(rows, np.bool_)
+    def __init__(self, all_rows: NDArray[np.intp]) -> None:
+        self.all_rows = all_rows
+        self.taken = np.zeros(len(all_rows), np.bool_)
+        self.late = np.zeros(len(all_rows), np.bool_)
+
+    def index_of(self, rows: Rows) -> NDArray[np.intp] | None:
+        """The rows of the batch that these come from; None: each of itself, which costs no gathering."""
+        return None if rows.index is self.all_rows else rows.index
+
+    def take(self, rows: Rows) -> None:
+        index = self.index_of(rows)
+        self.taken[slice(None) if index is None else index] = True
 
     def count(self, ctx: Context) -> None:
         """Rows that no branch has taken are late where a window was closed to them, else filtered."""
-        late = int(np.count_nonzero(self.late & ~self.taken))
+        others = len(self.taken) - int(np.count_nonzero(self.taken))
+        late = int(np.count_nonzero(self.late & ~self.taken)) if others else 0
         ctx.count_late(late)
-        ctx.count_filtered(len(self.taken) - int(np.count_nonzero(self.taken)) - late)
+        ctx.count_filtered(others - late)
 
 
 class _Target:
@@ -185,7 +195,7 @@ class _OfRecords(_Target):
 
     def _take(self, rows: Rows) -> None:
         if not self._behind_late:
-            self.fates.taken[rows.index] = True
+            self.fates.take(rows)
 
     def emit(self, step: Sink, rows: Rows) -> None:
         self._take(rows)
@@ -196,12 +206,13 @@ class _OfRecords(_Target):
     def insert(self, step: Aggregation, rows: Rows) -> None:
         state = self._ctx[self._states[step.number]]
         routed = step.late is not None and bool(step.late.consumers)
-        late = state.take_late(rows.ts_ms, rows.index, letters=not routed)
+        late = state.take_late(rows.ts_ms, self.fates.index_of(rows), letters=not routed)
         if len(late):
             rows = self._without_late(step, rows, late)
         if len(rows):
             self._take(rows)
-            step.insert(self._ctx, self._states[step.number], step.elements(rows), rows.ts_ms, rows.index)
+            index = self.fates.index_of(rows)
+            step.insert(self._ctx, self._states[step.number], step.elements(rows), rows.ts_ms, index)
 
     def _without_late(self, step: Aggregation, rows: Rows, late: NDArray[np.intp]) -> Rows:
         too_late = rows.take(late)

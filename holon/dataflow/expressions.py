@@ -119,6 +119,8 @@ def decided(decision: Decision, rows: Fields) -> list[tuple[Indices, Leaf, Field
 
 def column_of(decision: Decision, rows: Fields) -> Column:
     """The column of results that are no Structs."""
+    if isinstance(decision, Leaf):
+        return leaf_column(decision, rows)
     found = decided(decision, rows)
     if len(found) == 1:
         return leaf_column(found[0][1], found[0][2])

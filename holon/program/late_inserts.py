@@ -77,6 +77,8 @@ def late_places(
 ) -> NDArray[np.intp]:
     """The places of the times that no window takes at these watermarks, which are those before their rows."""
     behind = np.flatnonzero(times < watermarks_ms)  # each window ends after the times that it takes
+    if not len(behind):
+        return behind
     late = [
         place
         for place, ts, at_ms in zip(

@@ -1,7 +1,8 @@
 """Cases of a comparison: a job, and by convention the code of each peer in folders beside its module.
 
 For ``my.module:job`` of the file ``my/module.py`` these are ``my/flink/module.sql``, ``my/python/module.py`` (for
-Bytewax and Quix) and ``my/pathway/module.py``. A second job of the module, ``by_record``, is the same record by record.
+Bytewax and Quix) and ``my/pathway/module.py``. A second job of the module, ``by_record``, is the same record by
+record, and ``flow`` the same as a flow.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
 from holon import Job
+from holon.dataflow import Flow
 from nodes.api import RunFailed, SettingsError, UnknownName, import_user_module, load_job
 
 FILES = {
@@ -26,19 +28,23 @@ FILES = {
 }
 """Where the code of a peer is, beside the folder of the job's module."""
 BY_RECORD = "holon-records"
-ENGINES = ("holon", BY_RECORD, *FILES)
+BY_FLOW = "holon-flow"
+BESIDE = {BY_RECORD: ("by_record", Job), BY_FLOW: ("flow", Flow)}
+"""Ways of Holon that the module of a job has beside it: by which name, and what it is."""
+WAYS = ("holon", *BESIDE)
+ENGINES = (*WAYS, *FILES)
 DEFAULT_RECORDS = 1_000_000
 Records = Callable[[random.Random], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedJob:
-    """``reference`` is MODULE:JOB; ``by_record`` another one that gives the same; ``draw`` gives records."""
+    """``reference`` is MODULE:JOB; ``beside`` those that give the same, by engine; ``draw`` gives records."""
 
     name: str
     reference: str
     path: Path
-    by_record: str | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)
     draw: Records | None = None
 
     def code(self, engine: str) -> Path:
@@ -50,11 +56,12 @@ class ComparedJob:
 
     def job(self, engine: str) -> str:
         """Which job Holon runs. Raises ``RunFailed`` where the module has none by that name."""
-        if engine != BY_RECORD:
+        if engine not in BESIDE:
             return self.reference
-        if self.by_record is None:
-            raise RunFailed(f"{self.reference.partition(':')[0]} has no job by_record")
-        return self.by_record
+        if engine not in self.beside:
+            name, kind = BESIDE[engine]
+            raise RunFailed(f"{self.reference.partition(':')[0]} has no {kind.__name__.lower()} {name}")
+        return self.beside[engine]
 
 
 def cases_of(target: str) -> list[ComparedJob]:
@@ -101,12 +108,13 @@ def records(case: ComparedJob, data: Path | None, count: int | None, seed: int) 
 
 def _case(module: ModuleType, reference: str) -> ComparedJob:
     assert module.__file__ is not None, "a module with a job is a file"
-    has = isinstance(getattr(module, "by_record", None), Job) and reference.endswith(":job")
+    known = BESIDE.items() if reference.endswith(":job") else ()
+    has = {engine: name for engine, (name, kind) in known if isinstance(getattr(module, name, None), kind)}
     return ComparedJob(
         name=module.__name__.rpartition(".")[2],
         reference=reference,
         path=Path(module.__file__),
-        by_record=f"{module.__name__}:by_record" if has else None,
+        beside={engine: f"{module.__name__}:{name}" for engine, name in has.items()},
         draw=getattr(module, "records", None),
     )
 

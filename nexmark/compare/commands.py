@@ -40,7 +40,7 @@ def bench(
         Path | None, typer.Option("--data", help="One record a line (default: the module's own records(draw)).")
     ] = None,
     engines: Annotated[
-        str, typer.Option("--engines", help="holon, holon-records, flink, bytewax, quix, pathway.")
+        str, typer.Option("--engines", help="holon, holon-records, holon-flow, flink, bytewax, quix, pathway.")
     ] = "holon",
     jobs: Annotated[str | None, typer.Option("--jobs", help="These of a package alone, separated by commas.")] = None,
     events: Annotated[int | None, typer.Option("--events", min=1, help="At most so many records of each job.")] = None,
@@ -99,10 +99,11 @@ def _place(plan: ComparePlan, log: str | None, bootstrap: str | None) -> Iterato
     """Settings of the log, and a folder."""
     import tempfile
 
+    from nexmark.compare.cases import WAYS
     from nexmark.temporary_log import temporary_log
 
     if log == "embedded" and (plan.needs_kafka or bootstrap is not None):
-        raise SettingsError("--log embedded is for --engines holon,holon-records alone: the peers read Kafka")
+        raise SettingsError(f"--log embedded is for --engines {','.join(WAYS)} alone: the peers read Kafka")
     if log == "kafka" or bootstrap is not None or plan.needs_kafka:
         with temporary_log(bootstrap, note) as (definitions, folder, _):
             yield definitions, folder

@@ -35,7 +35,7 @@ def program_of(peer: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Holon:
-    """``name``: by columns, or record by record."""
+    """``name``: by columns, record by record, or as a flow."""
 
     name: str
     settings: Settings

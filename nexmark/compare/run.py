@@ -14,7 +14,7 @@ from nexmark.bench.meter import Measure
 from nexmark.bench.plan import CHECKPOINTS_S
 from nexmark.bench.python_home import python_home
 from nexmark.bench.result import BUSY_CORES
-from nexmark.compare.cases import BY_RECORD, ENGINES, ComparedJob, records
+from nexmark.compare.cases import ENGINES, WAYS, ComparedJob, records
 from nexmark.compare.engines import Engine, Flink, Holon, PythonPeer, program_of
 from nexmark.compare.jobs import topic_of
 from nexmark.compare.result import JobComparison, JobRow, figures, ratios
@@ -69,7 +69,7 @@ class ComparePlan:
     @property
     def needs_kafka(self) -> bool:
         """Whether an engine takes part that reads Kafka alone."""
-        return any(engine not in ("holon", BY_RECORD) for engine in self.engines)
+        return any(engine not in WAYS for engine in self.engines)
 
 
 def compare(plan: ComparePlan, cases: list[ComparedJob], settings: Settings, folder: Path, step: Step) -> JobComparison:
@@ -118,7 +118,7 @@ def _engines(
     missing: dict[str, str] = {}
     for name in plan.engines:
         try:
-            if name in ("holon", BY_RECORD):
+            if name in WAYS:
                 engines[name] = Holon(name, settings, plan.nodes, plan.partitions)
             elif name == "flink":
                 step("starting Flink (its jars are fetched the first time)")

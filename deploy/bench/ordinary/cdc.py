@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.dataflow import Flow, Group
 from wcrdt import GCounter, MapOf, RecordOf
 
 
@@ -55,6 +56,32 @@ by_record = Job(
     ByRecord,
     output="cdc-out",
 )
+
+
+class Changed(msgspec.Struct):
+    op: str
+    balance: int
+
+
+class Row(msgspec.Struct):
+    window_start: int
+    op: str
+    count: int
+    balance: int
+
+
+def changed(change: Change) -> Changed:
+    after = change.after
+    return Changed(change.op, 0 if after is None or after.balance is None else after.balance)
+
+
+def result(group: Group[str, Changed]) -> Row:
+    return Row(group.window.start_ms, group.key, group.count(), group.sum(lambda change: change.balance))
+
+
+flow = Flow("cdc-flow", columnar=True)
+_changes = flow.source("cdc", Json(Change), time=lambda change: change.ts_ms).map(changed)
+_changes.key_by(lambda change: change.op).window(Tumbling.of(seconds=10)).agg(result).sink("cdc-out")
 
 
 def records(draw: random.Random) -> Iterator[bytes]:

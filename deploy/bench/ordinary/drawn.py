@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.dataflow import Flow, Group
 from wcrdt import GCounter, MapOf, Max, RecordOf
 
 
@@ -47,6 +48,31 @@ by_record = Job(
     ByRecord,
     output="drawn-out",
 )
+
+
+class Valued(msgspec.Struct):
+    key: int
+    value: int
+
+
+class Row(msgspec.Struct):
+    window_start: int
+    key: int
+    count: int
+    top: int
+
+
+def valued(used: Used) -> Valued:
+    return Valued(used.key, 0 if used.value is None else used.value)
+
+
+def result(group: Group[int, Valued]) -> Row:
+    return Row(group.window.start_ms, group.key, group.count(), group.max(lambda used: used.value))
+
+
+flow = Flow("drawn-flow", columnar=True)
+_used = flow.source("drawn", Json(Used), time=lambda used: used.ts).map(valued)
+_used.key_by(lambda used: used.key).window(Tumbling.of(seconds=10)).agg(result).sink("drawn-out")
 
 
 def records(draw: random.Random) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from itertools import count
 import msgspec
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.dataflow import Flow, Group
 from wcrdt import Average, GCounter, Max, Min, RecordOf
 
 
@@ -44,6 +45,24 @@ by_record = Job(
     ByRecord,
     output="gps-out",
 )
+
+
+class Row(msgspec.Struct):
+    window_start: int
+    count: int
+    top: float
+    south: float
+    mean: float
+
+
+def result(group: Group[None, Position]) -> Row:
+    top, south = group.max(lambda position: position.speed), group.min(lambda position: position.lat)
+    return Row(group.window.start_ms, group.count(), top, south, group.mean(lambda position: position.speed))
+
+
+flow = Flow("gps-flow", columnar=True)
+_positions = flow.source("gps", Json(Position), time=lambda position: position.t, unit="s")
+_positions.window(Tumbling.of(seconds=10)).agg(result).sink("gps-out")
 
 
 def records(draw: random.Random) -> Iterator[bytes]:

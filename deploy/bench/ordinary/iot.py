@@ -21,6 +21,7 @@ from holon import (
     Window,
     on_window,
 )
+from holon.dataflow import Flow, Group
 from wcrdt import GCounter, MapOf, Max, RecordOf
 
 
@@ -61,6 +62,22 @@ by_record = Job(
     ByRecord,
     output="iot-out",
 )
+
+
+class Row(msgspec.Struct):
+    window_start: int
+    device: str
+    count: int
+    top: float
+
+
+def result(group: Group[str, Measured]) -> Row:
+    return Row(group.window.start_ms, group.key, group.count(), group.max(lambda measured: measured.temperature))
+
+
+flow = Flow("iot-flow", columnar=True)
+_measured = flow.source("iot", Json(Measured), time=lambda measured: measured.ts, out_of_order="60s")
+_measured.key_by(lambda measured: measured.device).window(Tumbling.of(seconds=10)).agg(result).sink("iot-out")
 
 
 def records(draw: random.Random) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.dataflow import Flow, Group
 from wcrdt import GCounter, MapOf, RecordOf
 
 
@@ -49,6 +50,23 @@ by_record = Job(
     ByRecord,
     output="logs-out",
 )
+
+
+class Row(msgspec.Struct):
+    window_start: int
+    service: str
+    count: int
+    errors: int
+
+
+def result(group: Group[str, Line]) -> Row:
+    errors = group.sum(lambda line: 1 if line.level == "ERROR" else 0)
+    return Row(group.window.start_ms, group.key, group.count(), errors)
+
+
+flow = Flow("logs-flow", columnar=True)
+_lines = flow.source("logs", Json(Line), time=lambda line: line.time, unit="iso")
+_lines.key_by(lambda line: line.service).window(Tumbling.of(seconds=10)).agg(result).sink("logs-out")
 
 
 def records(draw: random.Random) -> Iterator[bytes]:

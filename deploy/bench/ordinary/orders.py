@@ -8,6 +8,7 @@ from itertools import count
 import msgspec
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.dataflow import Flow, Group
 from wcrdt import GCounter, MapOf, RecordOf
 
 
@@ -57,6 +58,22 @@ by_record = Job(
     ByRecord,
     output="orders-out",
 )
+
+
+class Row(msgspec.Struct):
+    window_start: int
+    city: str
+    count: int
+    cents: int
+
+
+def result(group: Group[str, Order]) -> Row:
+    return Row(group.window.start_ms, group.key, group.count(), group.sum(lambda order: order.payment.cents))
+
+
+flow = Flow("orders-flow", columnar=True)
+_orders = flow.source("orders", Json(Order), time=lambda order: order.ts)
+_orders.key_by(lambda order: order.shipping.address.city).window(Tumbling.of(seconds=10)).agg(result).sink("orders-out")
 
 
 def records(draw: random.Random) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from itertools import count
 import msgspec
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.dataflow import Flow, Group
 from wcrdt import GCounter, MapOf, Max, RecordOf
 
 
@@ -43,6 +44,22 @@ by_record = Job(
     ByRecord,
     output="sensors-out",
 )
+
+
+class Row(msgspec.Struct):
+    window_start: int
+    sensor: str
+    count: int
+    top: float
+
+
+def result(group: Group[str, Reading]) -> Row:
+    return Row(group.window.start_ms, group.key, group.count(), group.max(lambda reading: reading.value))
+
+
+flow = Flow("sensors-flow", columnar=True)
+_readings = flow.source("sensors", Json(Reading), time=lambda reading: reading.ts)
+_readings.key_by(lambda reading: reading.sensor).window(Tumbling.of(seconds=10)).agg(result).sink("sensors-out")
 
 
 def records(draw: random.Random) -> Iterator[bytes]:

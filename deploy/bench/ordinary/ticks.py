@@ -8,6 +8,7 @@ from itertools import count
 import msgspec
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.dataflow import Flow, Group
 from wcrdt import GCounter, MapOf, Max, Min, RecordOf
 
 
@@ -46,6 +47,26 @@ by_record = Job(
     ByRecord,
     output="ticks-out",
 )
+
+
+class Row(msgspec.Struct):
+    window_start: int
+    exchange: str
+    symbol: str
+    count: int
+    high: float
+    low: float
+
+
+def result(group: Group[tuple[str, str], Tick]) -> Row:
+    exchange, symbol = group.key[0], group.key[1]
+    high, low = group.max(lambda tick: tick.price), group.min(lambda tick: tick.price)
+    return Row(group.window.start_ms, exchange, symbol, group.count(), high, low)
+
+
+flow = Flow("ticks-flow")
+_ticks = flow.source("ticks", Json(Tick), time=lambda tick: tick.ts)
+_ticks.key_by(lambda tick: (tick.exchange, tick.symbol)).window(Tumbling.of(seconds=10)).agg(result).sink("ticks-out")
 
 
 def records(draw: random.Random) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from itertools import count
 import msgspec
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.dataflow import Flow, Group
 from wcrdt import GCounter, MapOf, Max, RecordOf
 
 
@@ -48,6 +49,23 @@ by_record = Job(
     ByRecord,
     output="trades-out",
 )
+
+
+class Row(msgspec.Struct):
+    window_start: int
+    symbol: str
+    volume: int
+    high: float
+
+
+def result(group: Group[str, Trade]) -> Row:
+    volume, high = group.sum(lambda trade: trade.quantity), group.max(lambda trade: trade.price)
+    return Row(group.window.start_ms, group.key, volume, high)
+
+
+flow = Flow("trades-flow", columnar=True)
+_trades = flow.source("trades", Json(Trade), time=lambda trade: trade.time, unit="iso")
+_trades.key_by(lambda trade: trade.symbol).window(Tumbling.of(seconds=10)).agg(result).sink("trades-out")
 
 
 def records(draw: random.Random) -> Iterator[bytes]:

@@ -104,7 +104,7 @@ class SessionAggregation(Aggregation):
         due = ctx[self._due]
         for times in (ts_ms, np.minimum(ts_ms + self.session.gap_ms, MAX_TS_MS - 1)):
             first = _first_of_slices(times // self.session.slice_ms)
-            due.insert_many(np.ones(len(first), np.bool_), times[first], None if rows is None else rows[first])
+            due.insert_many(np.ones(len(first), np.bool_), times[first], first if rows is None else rows[first])
 
     # --- sessions that close ------------------------------------------------------------------------------------------
 

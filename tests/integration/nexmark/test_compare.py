@@ -19,18 +19,18 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "nodes.cli", "bench", *arguments]
 
 
-def test_a_job_by_columns_and_by_record_gives_one_row_whose_answers_agree() -> None:
+def test_a_job_by_columns_by_record_and_as_a_flow_gives_one_row_whose_answers_agree() -> None:
     done = subprocess.run(
         command(
-            "deploy.bench.ordinary", "--jobs", "orders", "--engines", "holon,holon-records", "--events", "2000",
-            "--pairs", "1", "--json",
+            "deploy.bench.ordinary", "--jobs", "orders", "--engines", "holon,holon-records,holon-flow",
+            "--events", "2000", "--pairs", "1", "--json",
         ),
         cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     [row] = json.loads(done.stdout)["rows"]
     assert row["job"] == "orders" and row["agree"] is True and row["events"] == 2000
-    assert set(row["engines"]) == {"holon", "holon-records"}
+    assert set(row["engines"]) == {"holon", "holon-records", "holon-flow"}
     assert all(engine["events_per_cpu_s"] > 0 for engine in row["engines"].values())
 
 

@@ -139,3 +139,14 @@ def test_late_is_one_step_however_often_it_is_named() -> None:
 
     test = driver(flow_of(build))
     assert (len(test.outputs("all")), test.outputs("some")) == (3, [4, 7])
+
+
+def test_as_many_rows_as_records_count_for_those_that_they_come_from() -> None:
+    def repeated(events: Stream[Event]) -> None:
+        events.flat_map(lambda e: [e] * e.key).window(Tumbling(10)).agg(lambda g: g.count()).sink("counts")
+
+    test = JobTestDriver(flow_of(repeated).job)
+    test.feed(0, Event(1, 0), Event(25, 2))
+    test.finish()
+    assert test.outputs() == [2]
+    assert (test.counts.accepted, test.counts.filtered) == (1, 1)

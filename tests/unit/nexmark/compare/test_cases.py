@@ -12,7 +12,7 @@ import pytest
 
 from deploy.bench.ordinary import sensors
 from holon.testing import JobTestDriver
-from nexmark.compare.cases import BY_RECORD, ComparedJob, cases_of, chosen, records
+from nexmark.compare.cases import BY_FLOW, BY_RECORD, ComparedJob, cases_of, chosen, records
 from nexmark.compare.jobs import copy_of, reference_of, topic_of
 from nexmark.compare.rows import differences
 from nexmark.compare.run import ComparePlan
@@ -54,6 +54,7 @@ def test_the_package_has_twelve_cases_each_with_the_code_of_its_peers_beside_its
     assert len(CASES) == 12
     for case in CASES:
         assert case.job(BY_RECORD) == f"{ORDINARY}.{case.name}:by_record"
+        assert case.job(BY_FLOW) == f"{ORDINARY}.{case.name}:flow"
         assert {case.code(peer).stem for peer in ("flink", "bytewax", "quix")} == {case.name}
 
 
@@ -87,6 +88,9 @@ def test_a_job_of_a_user_needs_records_and_the_code_of_each_peer(tmp_path: Path)
         case.code("flink")
     with pytest.raises(RunFailed, match="no job by_record"):
         case.job(BY_RECORD)
+    assert case.job(BY_FLOW) == "examples.top_items:flow"
+    with pytest.raises(RunFailed, match="no flow flow"):
+        dataclasses.replace(case, beside={}).job(BY_FLOW)
     data = tmp_path / "data.jsonl"
     data.write_bytes(b'{"a":1}\n\n{"a":2}\r\n{"a":3}\n')
     assert list(records(case, data, 2, 0)) == [b'{"a":1}', b'{"a":2}']

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nexmark.bench.meter import Measure
-from nexmark.compare.cases import BY_RECORD
+from nexmark.compare.cases import BY_FLOW, BY_RECORD
 from nexmark.compare.result import JobComparison, JobRow, as_text, figures, ratios
 from nexmark.compare.rows import differences
 
@@ -51,6 +51,13 @@ def test_ratios_are_medians_of_pairs_and_say_whether_the_wish_is_met() -> None:
     assert found["holon"]["bytewax"].met is False
     assert found[BY_RECORD]["bytewax"].met is False
     assert found[BY_RECORD]["flink"].met is None
+
+
+@pytest.mark.parametrize(("cpu_s", "met"), [(1.09, True), (1.11, False)])
+def test_a_flow_is_wished_to_cost_at_most_a_tenth_more_than_its_job(cpu_s: float, met: bool) -> None:
+    engines = {"holon": figures(1000, [measure(1, 1)]), BY_FLOW: figures(1000, [measure(5, cpu_s)])}
+    assert list(ratios(engines)) == [BY_FLOW]
+    assert ratios(engines)[BY_FLOW]["holon"].met is met
 
 
 def test_the_table_names_what_is_missing_and_what_differs() -> None:
