@@ -8,10 +8,10 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from holon.dataflow.aggregations import Aggregation, LateRows, Results, Top
 from holon.dataflow.errors import FlowError, caller
-from holon.dataflow.groups import Aggregate, aggregates_of, identity
+from holon.dataflow.groups import Aggregate, aggregates_of, identity, parts_of_key
 from holon.dataflow.row_types import MapColumns, OfType
 from holon.dataflow.sessions.step import SessionAggregation
-from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United
+from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United, followed
 from holon.files import Files
 from holon.formats.batch import Columns
 from wcrdt import Lattice
@@ -100,7 +100,9 @@ class Windowing:
     def _agg(self, function: Callable[[Any], Any], columnar: bool) -> Step:
         number, place = self._flow.next_number(), caller()
         try:
-            aggregates = aggregates_of(function)
+            above = self._step
+            key = None if self._key is None else followed(self._key, above.row_type, checked=above.is_checked)[0]
+            aggregates = aggregates_of(function, parts_of_key(key))
         except FlowError as error:
             raise FlowError(f"step {number} (agg, {place}): {error}") from error
         return self._added("agg", self._key, aggregates, function, columnar)

@@ -14,7 +14,7 @@ from holon.dataflow.arithmetic import as_list
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.failing_rows import in_order_without_failing, without_failing
-from holon.dataflow.groups import Aggregate, ColumnGroup, Identity, ReadGroup, plain_value
+from holon.dataflow.groups import Aggregate, ColumnGroup, Identity, ReadGroup, parts_of_key, plain_value
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import (
     OBJECTS,
@@ -96,7 +96,8 @@ class Aggregation(Step):
         if self.result is None:
             return Leaf(self._plain_result), ""
         try:
-            return trace_with(self.result, lambda path: ColumnGroup(path, self.names)), ""
+            parts = parts_of_key(self._followed["key"][0]) if self.key is not None else None
+            return trace_with(self.result, lambda path: ColumnGroup(path, self.names, parts)), ""
         except Untraceable as error:
             return None, f"of its result: {error}"
 

@@ -12,7 +12,7 @@ import msgspec
 
 from holon.dataflow.code_scan import Untraceable, is_constant
 from holon.dataflow.errors import FlowError
-from holon.dataflow.expressions import Field
+from holon.dataflow.expressions import Decision, Field, Leaf
 from holon.dataflow.tracing import FreePlaceholder, Path, Placeholder, follow_all_ways
 from wcrdt import Average, CountDistinct, GCounter, Lattice, Max, Min, Sum
 from wcrdt.windows.assigners import Window
@@ -86,10 +86,13 @@ class ReadGroup(Group[Any, Any]):
 
 
 class ColumnGroup(Group[Any, Any]):
-    """All groups of a window as columns: ``key``, ``window.start_ms``, ``window.end_ms`` and one of each value."""
+    """All groups of a window as columns: ``key``, ``window.start_ms``, ``window.end_ms`` and one of each value.
 
-    def __init__(self, path: Path, names: Mapping[Identity, str]) -> None:
-        self.key = Placeholder(Field(("key",)), path)
+    ``parts``: how many a key has, where it is a tuple.
+    """
+
+    def __init__(self, path: Path, names: Mapping[Identity, str], parts: int | None = None) -> None:
+        self.key = _key(Placeholder, path, parts)
         self.window = Placeholder(Field(("window",)), path, _WindowFields)  # type: ignore[assignment]
         self._path = path
         self._names = names
@@ -104,10 +107,10 @@ class _WindowFields(msgspec.Struct):
 
 
 class FollowedGroup(Group[Any, Any]):
-    """Notes what a function asks for."""
+    """Notes what a function asks for; ``parts`` as of ``ColumnGroup``."""
 
-    def __init__(self, path: Path, found: dict[Identity, Aggregate]) -> None:
-        self.key = FreePlaceholder(Field(("key",)), path)
+    def __init__(self, path: Path, found: dict[Identity, Aggregate], parts: int | None = None) -> None:
+        self.key = _key(FreePlaceholder, path, parts)
         self.window = FreePlaceholder(Field(("window",)), path)  # type: ignore[assignment]
         self._path = path
         self._found = found
@@ -120,16 +123,32 @@ class FollowedGroup(Group[Any, Any]):
         return FreePlaceholder(Field((kind,)), self._path)
 
 
+def _key(kind: type[Placeholder], path: Path, parts: int | None) -> Any:
+    """A tuple where the key is one, so that it can be unpacked."""
+    if parts is None:
+        return kind(Field(("key",)), path)
+    return tuple(kind(Field(("key", str(part))), path) for part in range(parts))
+
+
+def parts_of_key(decision: Decision | None) -> int | None:
+    """How many parts the keys have that a function makes of rows; None: they are no tuples, or that is not known."""
+    made = decision.result if isinstance(decision, Leaf) else None
+    return len(made) if isinstance(made, tuple) else None
+
+
 def plain_value(value: Any) -> Any:
     """As a function gets it: the mean of ints, which is exact until here, as a float."""
     return float(value) if isinstance(value, Fraction) else value
 
 
-def aggregates_of(function: Callable[[Any], Any]) -> dict[Identity, Aggregate]:
-    """All aggregates that a function of a group asks for, whichever way it goes. Raises ``FlowError``."""
+def aggregates_of(function: Callable[[Any], Any], parts: int | None = None) -> dict[Identity, Aggregate]:
+    """All aggregates that a function of a group asks for, whichever way it goes. Raises ``FlowError``.
+
+    ``parts``: how many its key has, where it is a tuple.
+    """
     found: dict[Identity, Aggregate] = {}
     try:
-        follow_all_ways(function, lambda path: FollowedGroup(path, found))
+        follow_all_ways(function, lambda path: FollowedGroup(path, found, parts))
     except Untraceable as error:
         raise FlowError(f"which aggregates the function needs cannot be known: {error}") from error
     return found

@@ -54,6 +54,9 @@ class Rows:
             return self.columns[".".join(path)]
         elif path == ("window",) and self.struct is None:  # of groups
             return list(map(Window, *(as_list(self.columns[f"window.{end}"]) for end in ("start_ms", "end_ms"))))
+        elif path[0] == "key" and self.struct is None:  # a part of a key of groups
+            keys, part = self.columns["key"], int(path[1])
+            return keys[part] if isinstance(keys, tuple) else [each[part] for each in as_list(keys)]
         else:
             above = path[:-1]
             return [getattr(each, path[-1]) for each in as_list(self.field(above))]

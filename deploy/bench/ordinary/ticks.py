@@ -59,12 +59,12 @@ class Row(msgspec.Struct):
 
 
 def result(group: Group[tuple[str, str], Tick]) -> Row:
-    exchange, symbol = group.key[0], group.key[1]
+    exchange, symbol = group.key
     high, low = group.max(lambda tick: tick.price), group.min(lambda tick: tick.price)
     return Row(group.window.start_ms, exchange, symbol, group.count(), high, low)
 
 
-flow = Flow("ticks-flow")
+flow = Flow("ticks-flow", columnar=True)
 _ticks = flow.source("ticks", Json(Tick), time=lambda tick: tick.ts)
 _ticks.key_by(lambda tick: (tick.exchange, tick.symbol)).window(Tumbling.of(seconds=10)).agg(result).sink("ticks-out")
 

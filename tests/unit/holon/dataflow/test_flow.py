@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from holon import GlobalWindow, Json, JsonColumns, Raw
-from holon.dataflow import Flow, FlowError, Group, Sliding, Stream, Tumbling
+from holon.dataflow import Flow, FlowError, Group, Session, Sliding, Stream, Tumbling
 from holon.errors import UserFunctionError
 from holon.formats.formats import Decoded
 from holon.testing import JobTestDriver
@@ -183,6 +183,29 @@ def test_windows_of_windows() -> None:
     rows = drawn(6)
     totals = Counter(b.at // 5000 * 5000 + 5000 for b in rows)
     assert outputs(flow, rows, fail=True, cut=20) == [[[end, n] for end, n in sorted(totals.items())]]
+
+
+def test_keys_of_two_parts_can_be_unpacked_where_their_function_is_followed() -> None:
+    def counted(g: Group[tuple[int, str], Any]) -> tuple[int, str, int]:
+        auction, city = g.key
+        return auction % 2, city, g.count()
+
+    rows = drawn(8, 100)
+    expected = [[auction % 2, city, n] for (auction, city), n in keyed(rows)]
+    flow = Flow("unpacked", columnar=True)
+    windowed = bids_of(flow).key_by(lambda b: (b.auction, b.place.city)).window(GlobalWindow())
+    windowed.agg(counted).sink("out")
+    assert outputs(flow, rows, cut=7, fail=True) == [expected]
+    flow = Flow("sessions", columnar=True)
+    bids_of(flow).key_by(lambda b: (b.auction, b.place.city)).window(Session("1m")).agg(counted).sink("out")
+    assert sorted(outputs(flow, rows)[0]) == sorted(expected)
+    by_place = bids_of(Flow("called")).key_by(lambda b: (b.auction, b.place.name()))
+    with pytest.raises(FlowError, match=r"step 2 \(agg, test_flow.py:\d+\): .* needs the value itself"):
+        by_place.window(GlobalWindow()).agg(counted)
+
+
+def keyed(rows: list[Bid]) -> list[tuple[tuple[int, str], int]]:
+    return sorted(Counter((b.auction, b.place.city) for b in rows).items())
 
 
 def test_aggregates_that_only_some_groups_need() -> None:
