@@ -31,7 +31,8 @@ def part(case: ComparedJob, name: str) -> Any:
 
 def dirty(job: Job[Any], draw: random.Random, drawn: Iterator[bytes]) -> Iterator[bytes]:
     """Its records over 30 s of event time, of which some are late, cut, without a field, null, or out of bounds."""
-    field, read = job.source.timestamp, job.source.format
+    [source] = job.sources
+    field, read = source.timestamp, source.format
     assert isinstance(field, str) and isinstance(read, JsonColumns)
     fields = read.type.__struct_fields__
     for number, text in enumerate(islice(drawn, RECORDS)):
@@ -41,7 +42,7 @@ def dirty(job: Job[Any], draw: random.Random, drawn: Iterator[bytes]) -> Iterato
             yield text
             continue
         at_ms = 1_753_000_000_000 + number * STEP_MS - (LATE_MS if draw.random() < 0.02 else 0)
-        row[field] = at_ms if job.source.timestamp_unit is None else in_unit(job.source.timestamp_unit, at_ms)
+        row[field] = at_ms if source.timestamp_unit is None else in_unit(source.timestamp_unit, at_ms)
         kind, name = draw.random(), draw.choice(fields)
         if kind < 0.01:
             del row[name]
