@@ -157,6 +157,13 @@ FLOWS = (
         tests=VERBS,
     ),
     Mutant(
+        "ways that give other fields of a row give that of the first way",
+        "holon/dataflow/steps.py",
+        "(len(paths) == 1 and None not in paths)",
+        "None not in paths",
+        tests=FLOW,
+    ),
+    Mutant(
         "as many rows as the batch has are taken for those of the batch",
         "holon/dataflow/compiling.py",
         "return None if rows.index is self.all_rows else rows.index",

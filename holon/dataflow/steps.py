@@ -317,13 +317,19 @@ def _made(ends: Ends, row_type: Any, rows: Rows) -> Rows:
         parts = [(index, leaf_column(leaf, taken)) for index, leaf, taken in ends]
         column = parts[0][1] if len(parts) == 1 else joined(parts, len(rows))
         return rows.replaced(objects=as_list(column)) if row_type is OBJECTS else rows.replaced(columns={VALUE: column})
-    made = [
-        (index, {name: leaf_column(one, taken) for name, one in leaf.result.items()})  # type: ignore[union-attr]
-        for index, leaf, taken in ends
-    ]
-    names = msgspec.structs.fields(row_type)
-    columns = {f.name: joined([(index, part[f.name]) for index, part in made], len(rows)) for f in names}
-    return rows.replaced(columns=columns if len(made) > 1 else made[0][1], struct=row_type)
+    names = [field.name for field in msgspec.structs.fields(row_type)]
+    return rows.replaced(columns={name: _joined_field(name, ends, rows) for name in names}, struct=row_type)
+
+
+def _joined_field(name: str, ends: Ends, rows: Rows) -> Column:
+    """One field of the Struct that all ways give; a field of the rows that each gives as it is stays as it is."""
+    leaves = [leaf.result[name] for _, leaf, _ in ends]  # type: ignore[index]
+    paths = {one.result.path if isinstance(one.result, Field) else None for one in leaves}
+    if len(ends) == 1 or (len(paths) == 1 and None not in paths):
+        return leaf_column(leaves[0], rows)
+    return joined(
+        [(index, leaf_column(one, taken)) for one, (index, _, taken) in zip(leaves, ends, strict=True)], len(rows)
+    )
 
 
 @dataclass(eq=False)

@@ -204,6 +204,24 @@ def test_keys_of_two_parts_can_be_unpacked_where_their_function_is_followed() ->
         by_place.window(GlobalWindow()).agg(counted)
 
 
+def test_ways_may_give_the_same_field_or_another_for_a_field_of_their_struct() -> None:
+    def two_ways(b: Bid) -> Hot:
+        return Hot(b.auction, b.price, 1, b.at) if b.price > 20 else Hot(b.auction, b.auction, b.at, b.at)
+
+    def or_none(b: Bid) -> Hot | None:
+        return None if b.price < 0 else two_ways(b)
+
+    rows = drawn(9, 60)
+    flow = Flow("ways", columnar=True)
+    bids = bids_of(flow)
+    bids.map(two_ways).sink("all")
+    bids.filter_map(or_none).sink("some")
+    by_partition = rows[::2] + rows[1::2]
+    expected = [list(map(two_ways, by_partition)), [hot for hot in map(or_none, by_partition) if hot is not None]]
+    assert len(expected[0]) > len(expected[1]) > 0
+    assert outputs(flow, rows, "main", "some") == msgspec.to_builtins(expected)
+
+
 def keyed(rows: list[Bid]) -> list[tuple[tuple[int, str], int]]:
     return sorted(Counter((b.auction, b.place.city) for b in rows).items())
 
