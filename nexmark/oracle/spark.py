@@ -9,7 +9,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -135,8 +135,16 @@ def _compare(spark: SparkSession, first: int) -> tuple[int, list[str]]:
 
 def _canonical_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        names, columns = batch.schema.names, [column.to_pylist() for column in batch.columns]
+        names, columns = batch.schema.names, [_values(column) for column in batch.columns]
         yield _texts([canonical(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)])
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values of a column; decimals without a fraction, which integers beyond 64 bits are, as integers."""
+    values = column.to_pylist()
+    if pa.types.is_decimal(column.type) and column.type.scale == 0:
+        return [None if value is None else int(value) for value in values]
+    return values
 
 
 def _canonical_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -164,7 +164,7 @@ FROM accepted GROUP BY channel, SUBSTR(date_time, 1, 10)
 _Q17 = f"""
 SELECT auction, SUBSTR(date_time, 1, 10) AS day, {_BIDS_BY_RANK}, MIN(price) AS min_price, MAX(price) AS max_price,
        SUM(CAST(price AS DECIMAL(38, 0))) DIV COUNT(*) AS avg_price,
-       CAST(SUM(CAST(price AS DECIMAL(38, 0))) AS BIGINT) AS sum_price
+       SUM(CAST(price AS DECIMAL(38, 0))) AS sum_price
 FROM accepted GROUP BY auction, SUBSTR(date_time, 1, 10)
 """
 

@@ -37,7 +37,7 @@ LEAST_S = 0.5
 class Generated:
     """The records of a stream, as they are profiled on."""
 
-    partitions = 1
+    partitions: tuple[int, ...] = (1,)
 
     def __init__(self, stream: Stream) -> None:
         self._values = BinaryColumn.of(stream.encode(0, 0, stream.records_in(0)))

@@ -72,6 +72,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     newcomers = [person("01:00:01.000", 8), person("01:00:02.000", 9), auction(1, "01:00:03", "02:00:00", seller=9)]
     future = [bid(1, auction=246, date="9999-12-31"), bid(3), person("00:00:30.000"), bid(4)]
     ancient = [bid(5, date="0001-01-01"), bid(-(2**63), date="1969-12-31"), bid(2**63 - 1, date="1969-12-31")]
+    ancient += [bid(2**63 - 1, date="1969-12-31") for _ in range(3)]  # a sum beyond 64 bits
     with open_log(folder) as log:
         log.create_topic(TOPIC, 6)
         log.append(TOPIC, 0, [*ordered, *DEAD.values()])

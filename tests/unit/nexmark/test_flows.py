@@ -85,8 +85,9 @@ def test_broken_unusual_late_and_border_records_are_as_the_oracle_has_them(query
     people = [person("00:00:09.500"), person("00:00:09.600", name="eve"), person("00:00:21.000", 8)]
     late = [bid(5, "00:00:04.000", **more), bid(6, "00:00:13.000", **more), bid(8, date="2024-12-31", **more)]
     ranks = [bid(price, "00:00:20.001", 4) for price in (9_999, 10_000, 999_999, 1_000_000)]
+    largest = [bid(2**63 - 1, "00:00:20.002", 5)] * 2
     records = [
-        [*border, *sales, *people, *tied, *late, *border, *ranks],
+        [*border, *sales, *people, *tied, *late, *border, *ranks, *largest],
         [*DEAD.values(), *ALIVE.values(), *sales],
         [*people, *sales, bid(2_000_000, "19:59:59.999", **more), bid(3_000_000, "20:00:00", **more), *late],
     ]

@@ -101,6 +101,10 @@ def test_q17_has_statistics_of_prices_and_cuts_the_mean_towards_zero() -> None:
     ]  # fmt: skip
 
 
+def test_q17_adds_beyond_64_bits() -> None:
+    assert [row["sum_price"] for row in ask("q17", [bid(2**63 - 1), bid(2**63 - 1)]).rows] == [2**64 - 2]
+
+
 @pytest.mark.parametrize(
     ("channel", "url", "number"),
     [
