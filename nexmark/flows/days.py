@@ -136,16 +136,7 @@ def q16(events: Events) -> None:
         .union(bids.map(lambda b: Ranked(ALL, b.channel, b.auction, b.bidder, b.time_ms)))
         .key_by(lambda r: (r.channel, r.rank))
         .window(DAY)
-        .agg(
-            lambda g: RankCounts(
-                g.key[1],
-                g.key[0],
-                g.count(),
-                g.distinct(lambda r: r.bidder),
-                g.distinct(lambda r: r.auction),
-                g.max(lambda r: r.time_ms),
-            )
-        )
+        .agg(of_channel)
         .key_by(lambda r: r.channel)
         .window(DAY)
         .agg(lambda g: (g.key, g.window.start_ms, g.max(lambda r: r.latest_ms), counts(g)))
@@ -177,6 +168,13 @@ def q17(events: Events) -> None:
         .map(lambda found: AuctionDay(found[0], day(found[1]), *found[2:]))
         .sink("q17")
     )
+
+
+def of_channel(g: Group[tuple[str, int], Ranked]) -> RankCounts:
+    """The counts of one rank of a channel and day."""
+    channel, number = g.key
+    bidders, auctions = g.distinct(lambda r: r.bidder), g.distinct(lambda r: r.auction)
+    return RankCounts(number, channel, g.count(), bidders, auctions, g.max(lambda r: r.time_ms))
 
 
 def rank(price: int) -> int:
