@@ -73,8 +73,7 @@ def advice(reason: str, where: str, section: str) -> str:
     if "nosuchbucket" in lower:
         return f"there is no such bucket: make it, or mend {_WHERE.get(section, section)}"
     if "://" in where and any(sign in lower for sign in _NO_CREDENTIALS):
-        cloud = {"s3a": "s3", "gcs": "gs"}.get(where.partition("://")[0], where.partition("://")[0])
-        needed = _CREDENTIALS.get(cloud, _CREDENTIALS["az"]).replace("SECTION", section)
+        needed = _CREDENTIALS.get(_scheme(where).replace("s3a", "s3"), _CREDENTIALS["az"]).replace("SECTION", section)
         return f"no credentials were found; set {needed}"
     if any(sign in lower for sign in ("denied", "read-only", "unauth", "forbidden", "signature", "invalidaccesskey")):
         return "give this user or these credentials the right to read and write there"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 from nodes.runtime.log_opening import open_settings_log
@@ -12,6 +13,7 @@ from nodes.settings.settings import load_settings
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import JOB, PARTITIONS, QUICK, Stage
 from tests.integration.jobs_mixed import INPUT
+from tests.integration.kafka_broker import session_bootstrap
 
 _BY_COLUMNS = f"{jobs_mixed.__name__}:by_columns"
 READERS = {"plain": (JOB, "librdkafka"), "columns": (_BY_COLUMNS, "librdkafka"), "own": (_BY_COLUMNS, "direct")}
@@ -45,3 +47,10 @@ class KafkaStage(Stage):
         self.reference, how = READERS[reader]
         self.definitions = (*self.definitions, f"log.kafka.holon.reader={how}")
         self.settings = self.settings_with()
+
+
+STAGES: dict[str, Callable[[Path], Stage]] = {
+    "embedded": Stage,
+    "kafka": lambda folder: KafkaStage(folder, session_bootstrap()),
+}
+"""A stage on each log, by its name: for tests that hold on both."""

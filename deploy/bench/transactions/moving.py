@@ -12,16 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from statistics import median
 from typing import Any
 
-from deploy.bench.transactions.state_nodes import NODES, SEQUENCERS, WARMUP_S, Steady, load_accounts, log_for_run
-from nodes.checkpoints.object_store import ObjectCheckpoints
+from deploy.bench.transactions.state_nodes import Steady, measured
 from nodes.transactions.bench.fleet import Change
-from nodes.transactions.bench.run import BenchPlan, run_bench
-from transactional.workloads.contract import WorkloadShape
-from transactional.workloads.ycsb_t import workload
 
 CHANGES = (Change(0.3, "add-node"), Change(0.6, "remove-node"))
 
@@ -36,7 +31,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     plan = Steady(options.keys, options.rate, options.seconds, options.rounds, options.bootstrap)
-    runs = [_measured(plan) for _ in range(plan.rounds)]
+    runs = [measured(plan, changes=CHANGES) for _ in range(plan.rounds)]
     found: dict[str, Any] = {
         f"longest silence after {change.kind}, ms": round(
             median(run["changes"][number]["longest_silence_ms"] for run in runs), 1
@@ -50,25 +45,6 @@ def main() -> None:
     else:
         for name, value in found.items():
             print(f"{name:<40}{value}")
-
-
-def _measured(plan: Steady) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, log_for_run(folder, plan.bootstrap) as (log, place):
-        checkpoints = f"{folder}/checkpoints"
-        load_accounts(log, ObjectCheckpoints(checkpoints), plan.keys)
-        bench = BenchPlan(
-            workload,
-            WorkloadShape(plan.keys, 0.5),
-            plan.rate * plan.seconds,
-            plan.rate,
-            NODES,
-            SEQUENCERS,
-            CHANGES,
-            options=tuple(part for each in (*place, f"checkpoints.url={checkpoints}") for part in ("-D", each)),
-            warmup_s=WARMUP_S,
-            loaded=True,
-        )
-        return run_bench(log, bench).figures
 
 
 if __name__ == "__main__":

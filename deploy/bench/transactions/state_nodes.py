@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -18,6 +18,7 @@ from nodes.checkpoints.object_store import ObjectCheckpoints
 from nodes.log import Log, open_log
 from nodes.log.kafka.log import KafkaLog
 from nodes.machine import messages as m
+from nodes.transactions.bench.fleet import Change
 from nodes.transactions.bench.run import BenchPlan, run_bench
 from nodes.transactions.checkpoints.chains import save_file
 from nodes.transactions.job_start import begin
@@ -51,7 +52,7 @@ def nodes(plan: Steady) -> dict[str, Any]:
     report: dict[str, list[dict[str, Any]]] = {name: [] for name in INTERVALS_MS}
     for _ in range(plan.rounds):
         for name, interval_ms in INTERVALS_MS.items():
-            report[name].append(_measured(plan, interval_ms))
+            report[name].append(measured(plan, [f"node.checkpoint_interval_ms={interval_ms}"]))
             print(name, report[name][-1]["latency_ms"], report[name][-1]["cpu_us_per_transaction"], flush=True)
     found: dict[str, Any] = {}
     for name, runs in report.items():
@@ -61,10 +62,10 @@ def nodes(plan: Steady) -> dict[str, Any]:
     return found | {"p99 is raised by, %": 100 * (saved / plain - 1)}
 
 
-def _measured(plan: Steady, interval_ms: int) -> dict[str, Any]:
+def measured(plan: Steady, settings: Sequence[str] = (), changes: tuple[Change, ...] = ()) -> dict[str, Any]:
+    """Figures of ``run_bench`` over accounts that the nodes begin with, on a log of its own."""
     with tempfile.TemporaryDirectory() as folder, log_for_run(folder, plan.bootstrap) as (log, place):
         checkpoints = f"{folder}/checkpoints"
-        options = (*place, f"checkpoints.url={checkpoints}", f"node.checkpoint_interval_ms={interval_ms}")
         load_accounts(log, ObjectCheckpoints(checkpoints), plan.keys)
         bench = BenchPlan(
             workload,
@@ -73,7 +74,10 @@ def _measured(plan: Steady, interval_ms: int) -> dict[str, Any]:
             plan.rate,
             NODES,
             SEQUENCERS,
-            options=tuple(part for option in options for part in ("-D", option)),
+            changes,
+            options=tuple(
+                part for each in (*place, f"checkpoints.url={checkpoints}", *settings) for part in ("-D", each)
+            ),
             warmup_s=WARMUP_S,
             loaded=True,
         )

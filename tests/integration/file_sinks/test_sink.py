@@ -8,7 +8,7 @@ import random
 import signal
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -21,17 +21,12 @@ from nodes.fleet.processes import Fleet
 from nodes.machine.config import JobRun
 from tests.integration.file_sinks.test_stores import settings_for
 from tests.integration.fleet_support import Command, Stage, run_command
-from tests.integration.kafka_broker import session_bootstrap
-from tests.integration.kafka_stage import KafkaStage
+from tests.integration.kafka_stage import STAGES
 from tests.integration.processes import until
 from tests.integration.store_servers import KEYS, S3Server
 
 FLOW = "tests.integration.jobs_files:flow"
 KILLS = 6
-STAGES: dict[str, Callable[[Path], Stage]] = {
-    "embedded": lambda folder: Stage(folder),
-    "kafka": lambda folder: KafkaStage(folder, session_bootstrap()),
-}
 
 
 @pytest.fixture(params=STAGES)

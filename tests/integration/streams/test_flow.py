@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,17 +16,12 @@ from nodes.results.dead_letters import dead_letters
 from tests.integration.fleet_support import Command, Stage
 from tests.integration.jobs_flow import LATE_ROWS, TOPS, expected, expected_dead, expected_late, expected_visits
 from tests.integration.jobs_mixed import OUTPUT, Event
-from tests.integration.kafka_broker import session_bootstrap
-from tests.integration.kafka_stage import KafkaStage
+from tests.integration.kafka_stage import STAGES
 
 DEAD_FLOW = "tests.integration.jobs_flow:dead_flow"
 LATE_FLOW = "tests.integration.jobs_flow:late_flow"
 FLOW = "tests.integration.jobs_flow:flow"
 VISIT_FLOW = "tests.integration.jobs_flow:visit_flow"
-STAGES: dict[str, Callable[[Path], Stage]] = {
-    "embedded": lambda folder: Stage(folder),
-    "kafka": lambda folder: KafkaStage(folder, session_bootstrap()),
-}
 
 
 @pytest.fixture(params=STAGES)

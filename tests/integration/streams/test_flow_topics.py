@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -11,14 +11,9 @@ import pytest
 from tests.integration.fleet_support import Command, Stage
 from tests.integration.jobs_mixed import OUTPUT
 from tests.integration.jobs_topics import ORDERED, ORDERS, Order, expected, orders_of
-from tests.integration.kafka_broker import session_bootstrap
-from tests.integration.kafka_stage import KafkaStage
+from tests.integration.kafka_stage import STAGES
 
 FLOW = "tests.integration.jobs_topics:flow"
-STAGES: dict[str, Callable[[Path], Stage]] = {
-    "embedded": lambda folder: Stage(folder),
-    "kafka": lambda folder: KafkaStage(folder, session_bootstrap()),
-}
 ORDER_PARTITIONS = 3
 
 
