@@ -301,8 +301,15 @@ MACHINE = (
     ),
     # --- bytes from outside ---
     Mutant(
+        "nodes of older releases are not stopped before a delta that they refuse",
+        "nodes/machine/broadcast/deltas_to_send.py",
+        "len(effect.value) > m.FORMER_BROADCAST_BYTES",
+        "len(effect.value) > m.MAX_BROADCAST_BYTES",
+        tests=("tests/unit/nodes/machine/test_large_deltas.py",),
+    ),
+    Mutant(
         "damage is not noticed",
-        "nodes/machine/messages.py",
+        "nodes/machine/envelope.py",
         "if zlib.crc32(payload, _CRC_SEED[version]) != crc:",
         "if False:",
         tests=(

@@ -1,27 +1,23 @@
 """Messages of the control topic and of the broadcast topic, and their bytes on the log.
 
 Two rules for this file: bytes from outside fail here and nowhere later, as ``BadMessage``; a message is a value and
-knows nothing of what it does. The envelope is one byte of format version, the CRC-32 of version and payload (4 bytes,
-big-endian), and the payload in MessagePack. These five bytes mean the same in every version, so that damage is never
-taken for a newer version. All readers ignore a damaged message alike; one of a *newer version* stops an older node,
+knows nothing of what it does. All readers ignore a damaged message alike; one of a *newer version* stops an older node,
 which would fold another state than its peers without it (``docs/design/control.md``, versions).
 """
 
 from __future__ import annotations
 
-import struct
-import zlib
-from enum import Enum
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 
+from nodes.machine.envelope import FIRST_VERSION, seal, unseal
+from nodes.machine.envelope import FORMAT_VERSION as FORMAT_VERSION
+from nodes.machine.envelope import BadMessage as BadMessage
+from nodes.machine.envelope import BadReason as BadReason
 from wcrdt.replica.replica import Punctuation, SlotDelta
 from wcrdt.replica.slots import Position
 
-FORMAT_VERSION = 6
-"""The newest that this release reads. It writes a message in the oldest format that has its fields (``format``)."""
-FIRST_VERSION = 1
 NUMBERED_VERSION = 3
 """Since this one incarnations of nodes and commands have numbers or ids, so that none counts twice."""
 COLUMNS_VERSION = 4
@@ -30,12 +26,13 @@ LATE_BY_STATE_VERSION = 5
 """Since this one checkpoints count the rows that are late for each state, where there are some."""
 PARTS_VERSION = 6
 """Since this one a checkpoint may rest on others, which a node before it would not read, and would delete."""
+LARGE_VERSION = 7
+"""Since this one a broadcast message may have more than ``FORMER_BROADCAST_BYTES``, which a node before it refuses."""
 MAX_CONTROL_BYTES = 1 << 20
-MAX_BROADCAST_BYTES = 64 << 20
+FORMER_BROADCAST_BYTES = 64 << 20
+MAX_BROADCAST_BYTES = 4 << 30
+"""As much as one value of MessagePack holds. On the log a message is cut into records of less than 1 MB."""
 MAX_PARTITIONS = 100_000
-
-_HEAD = struct.Struct(">BI")
-_CRC_SEED = {version: zlib.crc32(bytes([version])) for version in range(256)}
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 Incarnation = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
@@ -276,6 +273,17 @@ class Crashed(Message, frozen=True, tag="crashed"):
         return 3
 
 
+class LargeDelta(Message, frozen=True, tag="large"):
+    """The node is about to broadcast a message above ``FORMER_BROADCAST_BYTES``: older releases stop at this record."""
+
+    node: Name
+    partition: Partition
+
+    @property
+    def format(self) -> int:
+        return LARGE_VERSION
+
+
 class Command(Message, frozen=True, tag="command"):
     """A request of an operator; "stop": every node drains, saves checkpoints and leaves. One ``id`` ("": any) once."""
 
@@ -325,51 +333,19 @@ ControlMessage = (
     | EndOfInput
     | Failed
     | Crashed
+    | LargeDelta
     | Command
 )
 BroadcastMessage = SlotSent | PunctuationSent | PieceSent
 
-
-class BadReason(Enum):
-    """Why bytes are not a message."""
-
-    TOO_SHORT = "too short"
-    TOO_LARGE = "too large"
-    CRC = "damaged (CRC)"
-    NEWER_VERSION = "of a newer version"
-    MALFORMED = "malformed"
-
-
-class BadMessage(Exception):
-    """Bytes that are not a message of this version; ``reason`` is for counting, the text has the details.
-
-    Callers count and ignore it, except ``NEWER_VERSION`` on the control topic, which must stop the node.
-    """
-
-    def __init__(self, reason: BadReason, detail: str) -> None:
-        super().__init__(f"message {reason.value}: {detail}")
-        self.reason = reason
-
-
-_ENCODER = msgspec.msgpack.Encoder()
 _CONTROL: msgspec.msgpack.Decoder[ControlMessage] = msgspec.msgpack.Decoder(ControlMessage)
 _BROADCAST: msgspec.msgpack.Decoder[BroadcastMessage] = msgspec.msgpack.Decoder(BroadcastMessage)
-
-M = TypeVar("M")
 
 
 def encode(message: ControlMessage | BroadcastMessage) -> bytes:
     """The record's value on the log. Raises ``BadMessage`` (too large) where no reader would take it."""
     limit = MAX_BROADCAST_BYTES if isinstance(message, BroadcastMessage) else MAX_CONTROL_BYTES
     return seal(message, limit, message.format)
-
-
-def seal(value: object, limit: int, version: int = FIRST_VERSION) -> bytes:
-    """Any typed value in the envelope. Raises ``BadMessage`` (too large)."""
-    payload = _ENCODER.encode(value)
-    if _HEAD.size + len(payload) > limit:
-        raise BadMessage(BadReason.TOO_LARGE, f"{type(value).__name__} of {len(payload)} bytes, limit {limit}")
-    return _HEAD.pack(version, zlib.crc32(payload, _CRC_SEED[version])) + payload
 
 
 def decode_control(data: bytes) -> ControlMessage:
@@ -380,21 +356,3 @@ def decode_control(data: bytes) -> ControlMessage:
 def decode_broadcast(data: bytes) -> BroadcastMessage:
     """Raises ``BadMessage``, and nothing else; the lattice values inside are checked where they are applied."""
     return unseal(_BROADCAST, data, MAX_BROADCAST_BYTES)
-
-
-def unseal(decoder: msgspec.msgpack.Decoder[M], data: bytes, limit: int) -> M:
-    """The contents that ``seal`` has put in the envelope. Raises ``BadMessage``, and nothing else."""
-    if len(data) < _HEAD.size:
-        raise BadMessage(BadReason.TOO_SHORT, f"{len(data)} bytes, the envelope alone has {_HEAD.size}")
-    if len(data) > limit:
-        raise BadMessage(BadReason.TOO_LARGE, f"{len(data)} bytes, limit {limit}")
-    version, crc = _HEAD.unpack_from(data)
-    payload = memoryview(data)[_HEAD.size :]
-    if zlib.crc32(payload, _CRC_SEED[version]) != crc:
-        raise BadMessage(BadReason.CRC, f"{len(data)} bytes, begins with {data[:16].hex()}")
-    if version > FORMAT_VERSION:
-        raise BadMessage(BadReason.NEWER_VERSION, f"version {version}, this release reads up to {FORMAT_VERSION}")
-    try:
-        return decoder.decode(payload)
-    except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
-        raise BadMessage(BadReason.MALFORMED, str(error)) from error

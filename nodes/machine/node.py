@@ -16,7 +16,7 @@ from holon.errors import UserFunctionError
 from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.broadcast.deltas_to_send import DeltasTooLarge
+from nodes.machine.broadcast.deltas_to_send import DeltasTooLarge, announced
 from nodes.machine.broadcast.gaps import Gaps, end_of
 from nodes.machine.broadcast.merged_checkpoints import Merging
 from nodes.machine.broadcast.pieces import BroadcastPieces, PieceLost
@@ -119,7 +119,7 @@ class Node:
                 self._failed(error.partition, None, f"job {self.run.job.name!r}: {error}")
         self._maybe_send_heartbeat()
         self._maybe_leave()
-        return effects
+        return announced(effects, self.run.incarnation, self.config.node)
 
     def wanted(self) -> list[WantedInput]:
         """Input that the shell should read next."""

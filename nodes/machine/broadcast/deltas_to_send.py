@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from nodes.machine import messages as m
+from nodes.machine.effects import Effect, WriteBroadcast, WriteControl
 from wcrdt.replica.replica import Punctuation, SlotDelta
 
 _SHOWN = 3
@@ -30,6 +32,19 @@ def encoded(incarnation: int, delta: SlotDelta | Punctuation, partition: int) ->
     except m.BadMessage as error:
         assert error.reason is m.BadReason.TOO_LARGE and isinstance(delta, SlotDelta), error
         raise DeltasTooLarge(partition, _explained(delta, error)) from error
+
+
+def announced(effects: Sequence[Effect], incarnation: int, node: str) -> list[Effect]:
+    """The effects, and before each delta that nodes of older releases refuse the record at which they stop.
+
+    Without it they would request the slot again and again.
+    """
+    made: list[Effect] = []
+    for effect in effects:
+        if isinstance(effect, WriteBroadcast) and len(effect.value) > m.FORMER_BROADCAST_BYTES:
+            made.append(WriteControl(m.encode(m.LargeDelta(incarnation, node, effect.partition))))
+        made.append(effect)
+    return made
 
 
 def _explained(delta: SlotDelta, error: m.BadMessage) -> str:

@@ -101,9 +101,13 @@ class Merging:
         self._go_on(self._pieces)
         if len(self._pieces) < len(self.replica.slots):
             return None
-        raw = [msgspec.Raw(piece) for piece in self._pieces]
-        data = m.seal(SealedSlots(self.incarnation, raw), MAX_MERGED_BYTES)
-        self._pieces, self._saving = None, True
+        raw, self._pieces = [msgspec.Raw(piece) for piece in self._pieces], None
+        try:
+            data = m.seal(SealedSlots(self.incarnation, raw), MAX_MERGED_BYTES)
+        except m.BadMessage:  # too large: nodes that join read the broadcast, which is not trimmed without one
+            self._waiting_since_ms = now_ms
+            return None
+        self._saving = True
         return SaveMerged(self._began_at, self.replica.frontier_ms, self._offsets, data)
 
     def _go_on(self, pieces: list[bytes]) -> None:

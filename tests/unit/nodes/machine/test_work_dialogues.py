@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-import pytest
-
 from nodes.machine import effects as x
 from nodes.machine import messages as m
 from tests.unit.checkpoint_names import named
@@ -30,23 +28,6 @@ def follower(name: str = "b", **settings: object) -> Dialogue:
     node.control(m.Claim(0, "a", 0, 1))
     node.take()
     return node
-
-
-# --- what is too large ------------------------------------------------------------------------------------------------
-
-
-def test_a_delta_that_no_reader_takes_fails_the_job_by_name_and_not_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    node = running()
-    node.records(0, 1, 0, {"ts": 3})
-    monkeypatch.setattr(m, "MAX_BROADCAST_BYTES", 40)
-    effects = node.records(0, 1, 1, {"ts": 4}, {"ts": 12})
-    (failed,) = [m.decode_control(effect.value) for effect in effects if isinstance(effect, x.WriteControl)]
-    assert isinstance(failed, m.Failed) and (failed.partition, failed.offset) == (0, 3)
-    assert "the delta of partition 0 up to offset 3 is too large" in failed.error
-    assert "limit 40" in failed.error and "count" in failed.error and "2 windows" in failed.error
-    assert not written(node) and node.node.left is None
-    node.control(failed)
-    assert node.node.left is not None and node.node.left.reason == failed.error
 
 
 # --- results and checkpoints ------------------------------------------------------------------------------------------
