@@ -50,23 +50,24 @@ def encode_json(value: Any) -> bytes:
     """
     if isinstance(value, bytes):
         return value
-    encoded = _JSON.encode(value)
+    encoded = JSON.encode(value)
     if b"null" in encoded:  # msgspec writes it for a number that JSON cannot hold
-        refuse_not_finite(value, _plain)
+        refuse_not_finite(value, plain_json)
     return encoded
 
 
 def encode_json_column(values: Sequence[Any]) -> list[bytes]:
     """``encode_json`` of each, without a call for each."""
-    encode = _JSON.encode
+    encode = JSON.encode
     encoded = [value if isinstance(value, bytes) else encode(value) for value in values]
     for value, each in zip(values, encoded, strict=True):
         if b"null" in each and each is not value:
-            refuse_not_finite(value, _plain)
+            refuse_not_finite(value, plain_json)
     return encoded
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
+    """NumPy's values as Python's, for the encoding of what msgspec does not know."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise NotImplementedError(
@@ -74,7 +75,8 @@ def _plain(value: Any) -> Any:
     )
 
 
-_JSON = msgspec.json.Encoder(enc_hook=_plain)
+JSON = msgspec.json.Encoder(enc_hook=plain_json)
+"""The encoder of ``encode_json``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ KINDS = ("tests/unit/holon/dataflow/test_kinds.py",)
 LATE = ("tests/unit/holon/dataflow/test_late.py",)
 NONE = ("tests/unit/holon/dataflow/test_none.py",)
 VERBS = ("tests/unit/holon/dataflow/test_verbs.py",)
+SINKS = ("tests/unit/holon/dataflow/test_sinks.py", "tests/laws/test_json_rows.py")
 USER_JOBS = ("tests/sim/user_jobs/test_simulated.py",)
 
 NEXMARK = ("tests/unit/nexmark/test_flows.py",)
@@ -288,5 +289,40 @@ FLOWS = (
         "        return [struct() for _ in range(rows)]",
         "        return []",
         tests=KINDS,
+    ),
+    Mutant(
+        "numbers that JSON cannot hold leave as null",
+        "holon/dataflow/outputs/json_rows.py",
+        "            if type(value) not in _WITHOUT_NUMBERS:",
+        "            if type(value) in _WITHOUT_NUMBERS:",
+        tests=SINKS,
+    ),
+    Mutant(
+        "rows whose texts JSON has to escape leave empty",
+        "holon/columnar/encoding.py",
+        "    if not len(at):\n        return rows",
+        "    if len(at):\n        return rows",
+        tests=SINKS,
+    ),
+    Mutant(
+        "rows of rows are gathered by the second index alone",
+        "holon/dataflow/rows.py",
+        "index if self._index is None else self._index[index], {})",
+        "index, {})",
+        tests=(*FLOW, *SINKS),
+    ),
+    Mutant(
+        "tagged Structs leave without their tag",
+        "holon/dataflow/outputs/json_rows.py",
+        "config.omit_defaults or config.tag is not None or",
+        "config.omit_defaults or",
+        tests=SINKS,
+    ),
+    Mutant(
+        "zeros fill up negative numbers by a character too many",
+        "holon/columnar/kernel.py",
+        "slot - DIGITS - (value < 0)",
+        "slot - DIGITS",
+        tests=("tests/unit/holon/columnar/test_encoding.py",),
     ),
 )

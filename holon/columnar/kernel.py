@@ -11,7 +11,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from holon.columnar.layout import END, INTEGER, TEXT
+from holon.columnar.layout import DIGITS, END, INTEGER, RAW, TEXT, THOUSANDTHS
 from holon.columnar.numbering import same
 from holon.columnar.vectors import copy_sixteen, load_word, number_at, plain_bytes, put_byte, put_number
 
@@ -217,16 +217,19 @@ def _compose_row(literals, piece, column, row, out, at):
         slot = number_at(piece, 2)
         if slot == END:
             return at
-        if slot == TEXT:
+        if slot in (TEXT, RAW):
             start, end = number_at(number_at(column, 1), row), number_at(number_at(column, 2), row)
             source = number_at(column, 0) + start
-            if not _is_plain(source, end - start):
+            if slot == TEXT and not _is_plain(source, end - start):
                 return np.int64(-1)
             at = _copy(out, at, source, end - start)
         elif slot == INTEGER:
             at = _put_integer(out, at, number_at(number_at(column, 0), row), np.int64(1))
-        else:
+        elif slot == THOUSANDTHS:
             at = _put_thousandths(out, at, number_at(number_at(column, 0), row))
+        else:
+            value = number_at(number_at(column, 0), row)
+            at = _put_integer(out, at, value, slot - DIGITS - (value < 0))
         piece += 24
         column += 24
 

@@ -14,8 +14,11 @@ from typing import NamedTuple
 
 Path = tuple[str, ...]
 
-END, INTEGER, TEXT, THOUSANDTHS = 0, 1, 2, 3
-"""The kind of field behind a constant piece (thousandths are only written)."""
+END, INTEGER, TEXT, THOUSANDTHS, RAW, DIGITS = 0, 1, 2, 3, 4, 5
+"""The kind of field behind a constant piece. Only the first three are read. Raw bytes are written as they are.
+
+``DIGITS + n`` is an integer that is filled up with zeros to ``n`` characters.
+"""
 NOWHERE = -1
 MAX_BYTES = 1 << 16
 MAX_DEPTH = 8

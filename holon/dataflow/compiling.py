@@ -17,6 +17,7 @@ from holon.dataflow.aggregations import Aggregation, Results, Top
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.expressions import Decision, joined
 from holon.dataflow.failing_rows import each_without_failing, without_failing
+from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed
 from holon.errors import USER_ERRORS, JobError, described
@@ -199,9 +200,8 @@ class _OfRecords(_Target):
 
     def emit(self, step: Sink, rows: Rows) -> None:
         self._take(rows)
-        values = rows.objects()
-        keys = None if step.key is None else [_key_bytes(step.key(value)) for value in values]
-        self._ctx.emit_many(values, rows.index, output=self._outputs[step.number], keys=keys)
+        keys = None if step.key is None else [_key_bytes(key) for key in step.keys(rows)]
+        self._ctx.emit_many(json_rows(rows), rows.index, output=self._outputs[step.number], keys=keys)
 
     def insert(self, step: Aggregation, rows: Rows) -> None:
         state = self._ctx[self._states[step.number]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from operator import attrgetter
 from typing import Any, Self
 
@@ -67,9 +68,10 @@ class Rows:
     def inner(self, path: tuple[str, ...], struct: type) -> Self:
         """The Structs of a field that is None in no row, as rows."""
         prefix = f"{'.'.join(path)}."
-        columns = {n.removeprefix(prefix): column for n, column in (self.columns or {}).items() if n.startswith(prefix)}
+        names = {n.removeprefix(prefix): n for n in self.columns or {} if n.startswith(prefix)}
+        columns = {} if self.columns is None else ColumnView.of(self.columns).renamed(names)
         tops = {name.partition(".")[0] for name in columns}
-        if all(field.name in tops for field in msgspec.structs.fields(struct)):
+        if all(name in tops for name in struct.__struct_fields__):  # type: ignore[attr-defined]
             return self.replaced(columns=columns, struct=struct)
         objects = as_list(self.field(path))
         return self.replaced(columns=columns_of(struct, objects), struct=struct, objects=objects)
@@ -78,9 +80,16 @@ class Rows:
         """Those of one Struct, where the columns are those of a union of Structs (``JsonColumns``)."""
         assert self.columns is not None
         name = kind.__name__
-        mine = {n: column for n, column in self.columns.items() if n == name or n.startswith(f"{name}.")}
+        mine = ColumnView.of(self.columns).renamed(
+            {n: n for n in self.columns if n == name or n.startswith(f"{name}.")}
+        )
         there = np.flatnonzero(~truth(applied(is_none, [mine[name]], [False], len(self))))
         return self.replaced(columns=mine).take(there).inner((name,), kind)
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether the rows' objects are there."""
+        return self._objects is not None
 
     def objects(self) -> list[Any]:
         """The rows as Python objects, made once."""
@@ -96,7 +105,7 @@ class Rows:
         """The rows of an index, in its order."""
         return self.replaced(
             index,
-            columns=None if self.columns is None else _taken(self.columns, index),
+            columns=None if self.columns is None else ColumnView.of(self.columns).take(index),
             struct=self.struct,
             objects=None if self._objects is None else [self._objects[place] for place in index.tolist()],
         )
@@ -108,27 +117,67 @@ class Rows:
         return type(self)(self.ts_ms[origin], self.index[origin], **rows)
 
 
-def _taken(columns: Mapping[str, Column], index: Indices) -> dict[str, Column]:
-    tuples = {name: column for name, column in columns.items() if isinstance(column, tuple)}
-    found = take_columns({name: column for name, column in columns.items() if name not in tuples}, index)
-    for name, column in tuples.items():
-        found[name] = tuple(_taken({"part": part}, index)["part"] for part in column)
-    return found
+class ColumnView(Mapping[str, Column]):
+    """Some rows of columns: a column's rows are gathered when it is first asked for, since few of them may be."""
+
+    __slots__ = ("_columns", "_index", "_made")
+
+    def __init__(self, columns: Mapping[str, Column], index: Indices | None, made: dict[str, Column]) -> None:
+        self._columns = columns
+        self._index = index
+        self._made = made
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Column]) -> ColumnView:
+        """All rows of columns."""
+        return columns if isinstance(columns, ColumnView) else cls(columns, None, {})
+
+    def __getitem__(self, name: str) -> Column:
+        if self._index is None:
+            return self._columns[name]
+        found = self._made.get(name)
+        if found is None:
+            found = self._made[name] = _taken(self._columns[name], self._index)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def take(self, index: Indices) -> ColumnView:
+        """The rows of an index, in its order."""
+        return ColumnView(self._columns, index if self._index is None else self._index[index], {})
+
+    def renamed(self, names: Mapping[str, str]) -> ColumnView:
+        """The columns of these names here, by other names."""
+        made = {name: self._made[mine] for name, mine in names.items() if mine in self._made}
+        return ColumnView({name: self._columns[mine] for name, mine in names.items()}, self._index, made)
+
+
+def _taken(column: Column, index: Indices) -> Column:
+    if isinstance(column, tuple):
+        return tuple(_taken(part, index) for part in column)
+    return take_columns({VALUE: column}, index)[VALUE]
 
 
 def _structs(struct: type, columns: Mapping[str, Column], prefix: str, rows: int) -> list[Any]:
     """Objects of a Struct whose fields are columns, those of Structs within it by their path."""
     values = []
-    for field in msgspec.structs.fields(struct):
-        name = f"{prefix}{field.name}"
+    names: tuple[str, ...] = struct.__struct_fields__  # type: ignore[attr-defined]
+    for each in names:
+        name = f"{prefix}{each}"
         column = columns.get(name)
         if column is not None:
             values.append(as_list(column))
         else:
-            values.append(_structs(_struct_in(field.type), columns, f"{name}.", rows))
+            values.append(_structs(_struct_in(types_of(struct)[each]), columns, f"{name}.", rows))
     if not values:
         return [struct() for _ in range(rows)]
-    names = struct.__struct_fields__  # type: ignore[attr-defined]
     return [struct(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
 
 
@@ -139,12 +188,18 @@ def _struct_in(type_of_field: Any) -> type:
     return info.cls
 
 
+@cache
+def types_of(struct: type) -> Mapping[str, Any]:
+    """The declared types of a Struct's fields, by name."""
+    return {field.name: field.type for field in msgspec.structs.fields(struct)}
+
+
 def columns_of(struct: type, objects: list[Any]) -> dict[str, Column]:
     """The fields of Structs as columns: plain numbers as arrays, others as lists."""
     found: dict[str, Column] = {}
-    for field in msgspec.structs.fields(struct):
-        values = list(map(attrgetter(field.name), objects))
-        found[field.name] = as_array(values, _DTYPES.get(field.type))
+    for name, kind in types_of(struct).items():
+        values = list(map(attrgetter(name), objects))
+        found[name] = as_array(values, _DTYPES.get(kind))
     return found
 
 

@@ -317,7 +317,7 @@ def _made(ends: Ends, row_type: Any, rows: Rows) -> Rows:
         parts = [(index, leaf_column(leaf, taken)) for index, leaf, taken in ends]
         column = parts[0][1] if len(parts) == 1 else joined(parts, len(rows))
         return rows.replaced(objects=as_list(column)) if row_type is OBJECTS else rows.replaced(columns={VALUE: column})
-    names = [field.name for field in msgspec.structs.fields(row_type)]
+    names: Sequence[str] = row_type.__struct_fields__
     return rows.replaced(columns={name: _joined_field(name, ends, rows) for name in names}, struct=row_type)
 
 
@@ -380,6 +380,16 @@ class Sink(Step):
     key: Callable[[Any], Any] | None = None
 
     verb = "sink"
+
+    @cached_property
+    def _key(self) -> Followed:
+        assert self.above is not None and self.key is not None
+        return followed(self.key, self.above.row_type, checked=self.above.is_checked)
+
+    def keys(self, rows: Rows) -> list[Any]:
+        """The key of each row."""
+        assert self.key is not None
+        return as_list(column(self._key[0], self.key, rows))
 
     def take(self, rows: Rows, target: Target) -> None:
         target.emit(self, rows)

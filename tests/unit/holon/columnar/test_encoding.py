@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.columnar.encoding import FEW, Field, Thousandths, encode_rows
+from holon.columnar.encoding import FEW, Digits, Field, Thousandths, compose, encode_rows
 from holon.columnar.loops import install, installed
 from holon.columnar.payloads import BinaryColumn, Texts
 
@@ -44,6 +44,16 @@ def test_plain_rows_are_one_buffer() -> None:
     found = agree({"n": np.arange(FEW), "t": Texts.of(["plain"] * FEW)}, FEW)
     assert isinstance(found, BinaryColumn)
     assert found[1] == b'{"n":1,"t":"plain"}'
+
+
+@pytest.mark.parametrize("least", [0, 1, 3, 20])
+def test_digits_are_filled_up_with_zeros_and_raw_bytes_stay(least: int) -> None:
+    numbers = np.array(INTEGERS * 2, np.int64)
+    raw = BinaryColumn.of([text.encode() for text in (TEXTS * 2)[: len(numbers)]])
+    found = compose([b"<", Digits(numbers, least), raw, b">"], len(numbers))
+    assert found is not None and len(found[1]) == 0
+    digits = [f"{n:0{least}d}".encode() for n in numbers.tolist()]
+    assert list(found[0]) == [b"<%s%s>" % each for each in zip(digits, raw, strict=True)]
 
 
 def test_rows_of_no_columns_are_empty_objects() -> None:

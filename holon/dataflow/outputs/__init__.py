@@ -1,0 +1,1 @@
+"""Rows that leave a pipeline for an output."""

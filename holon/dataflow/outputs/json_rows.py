@@ -1,0 +1,132 @@
+"""Rows as JSON, from their columns: the bytes that ``encode_json`` gives of each row's object, without objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from holon.columnar.encoding import FEW, Part, compose, quoted, with_rows
+from holon.columnar.loops import installed
+from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
+from holon.columnar.structs.lazy import LazyColumn
+from holon.dataflow.arithmetic import as_list
+from holon.dataflow.rows import VALUE, Rows
+from holon.errors import USER_ERRORS
+from holon.formats.batch import Column
+from holon.formats.finite_numbers import refuse_not_finite
+from holon.job import JSON, encode_json, plain_json
+
+_LINE = ord("\n")
+_WITHOUT_NUMBERS = (str, int, bool, type(None))
+_BOOLS = np.frombuffer(b"truefalse" + bytes(PAD_BYTES), np.uint8)
+
+
+def json_rows(rows: Rows) -> Sequence[Any]:
+    """Values for ``emit_many``: encoded rows where columns suffice, else the rows' objects.
+
+    Rows with a value that JSON cannot hold come as objects, whose encoding raises.
+    """
+    if rows.columns is None or rows.has_objects or len(rows) < FEW or installed() is None:
+        return rows.objects()
+    try:
+        parts = _parts(rows)
+    except USER_ERRORS:  # by objects it is seen whose failure it is
+        return rows.objects()
+    found = compose(parts, len(rows))
+    if found is None:
+        return rows.objects()
+    encoded, odd = found
+    return with_rows(encoded, odd, [encode_json(row) for row in rows.take(odd).objects()]) if len(odd) else encoded
+
+
+class _NeedsObjects(Exception):
+    """Columns do not show what the row's object is encoded to."""
+
+
+def _parts(rows: Rows) -> list[Part]:
+    assert rows.columns is not None
+    if rows.struct is not None:
+        return _struct(rows.struct, rows.columns, "")
+    column = rows.columns[VALUE]
+    if not isinstance(column, tuple):
+        raise _NeedsObjects  # bytes are not encoded; other values are encoded at once
+    return _value(column)
+
+
+class _Member(NamedTuple):
+    name: str
+    literal: bytes
+    """Its encoded name, with what comes before and behind."""
+    kind: Any
+
+
+@cache
+def _members(struct: Any) -> tuple[_Member, ...] | None:
+    """Of a Struct whose object is written with all of its fields; None for others."""
+    config = struct.__struct_config__
+    if config.array_like or config.omit_defaults or config.tag is not None or hasattr(struct, "__post_init__"):
+        return None
+    fields = msgspec.structs.fields(struct)
+    return tuple(
+        _Member(field.name, (b"," if number else b"{") + msgspec.json.encode(field.encode_name) + b":", field.type)
+        for number, field in enumerate(fields)
+    )
+
+
+def _struct(struct: Any, columns: Mapping[str, Column], prefix: str) -> list[Part]:
+    members = _members(struct)
+    if not members:
+        raise _NeedsObjects
+    parts: list[Part] = []
+    for name, literal, kind in members:
+        parts.append(literal)
+        column = columns.get(f"{prefix}{name}")
+        parts += _value(column) if column is not None else _struct(_inner(kind), columns, f"{prefix}{name}.")
+    return [*parts, b"}"]
+
+
+def _inner(kind: Any) -> Any:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind
+    raise _NeedsObjects
+
+
+def _value(column: Column) -> list[Part]:
+    if isinstance(column, tuple):
+        parts: list[Part] = []
+        for number, one in enumerate(column):
+            parts += [b"," if number else b"[", *_value(one)]
+        return [*parts, b"]"] if column else [b"[]"]
+    if isinstance(column, LazyColumn):
+        present = column.present()
+        column = column if present is None else present
+    if isinstance(column, Texts):
+        return quoted(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "ib":
+        return [column if column.dtype.kind == "i" else _bools(column)]
+    return [_encoded(as_list(column))]
+
+
+def _bools(column: Any) -> BinaryColumn:
+    starts = np.where(column, 0, len("true"))
+    return BinaryColumn(_BOOLS, starts, np.where(column, len("true"), len("truefalse")))
+
+
+def _encoded(values: list[Any]) -> BinaryColumn:
+    """Any values as JSON, each on a line of its own: no line break is left in what is encoded."""
+    lines = JSON.encode_lines(values)
+    buffer = np.frombuffer(lines + bytes(PAD_BYTES), np.uint8)
+    ends = np.flatnonzero(buffer[: len(lines)] == _LINE)
+    if len(ends) != len(values):
+        raise _NeedsObjects
+    starts = np.zeros_like(ends)
+    starts[1:] = ends[:-1] + 1
+    if b"null" in lines:  # msgspec writes it for a number that JSON cannot hold
+        for value in values:
+            if type(value) not in _WITHOUT_NUMBERS:
+                refuse_not_finite(value, plain_json)
+    return BinaryColumn(buffer, starts, ends)
