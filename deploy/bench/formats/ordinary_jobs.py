@@ -53,7 +53,9 @@ class Global(ProcessingFunction[Reading]):
 
 
 class Keyed(ProcessingFunction[Reading]):
-    count, top, least = (WCRDT(MapOf(of), Tumbling(WINDOW_MS)) for of in (GCounter(), Max(), Min()))
+    count = WCRDT(MapOf(GCounter()), Tumbling(WINDOW_MS))
+    top = WCRDT(MapOf(Max()), Tumbling(WINDOW_MS))
+    least = WCRDT(MapOf(Min()), Tumbling(WINDOW_MS))
 
     def process_batch(self, batch: Batch[Reading], ctx: Context) -> None:
         for state, column in (
@@ -84,7 +86,8 @@ class AsyncByRecord(GlobalByRecord):
 
 
 class KeyedByRecord(ProcessingFunction[Reading]):
-    count, top = (WCRDT(MapOf(of), Tumbling(WINDOW_MS)) for of in (GCounter(), Max()))
+    count = WCRDT(MapOf(GCounter()), Tumbling(WINDOW_MS))
+    top = WCRDT(MapOf(Max()), Tumbling(WINDOW_MS))
 
     def process(self, event: Reading, ctx: Context) -> None:
         self.count.insert((event.sensor, 1), event.ts)

@@ -18,6 +18,7 @@ from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream, load
 from nexmark.spark.loader import load_with_spark
 from nodes.log import LogAddress, open_log
+from nodes.log.kafka.log import KafkaLog
 from nodes.spark.kafka import connector_jars
 from nodes.spark.session import spark_session
 
@@ -81,6 +82,7 @@ def main() -> None:
         measured("Spark, Holon's appender", address, stream("task"), lambda: load_with_spark(address, stream("task")))
         measured("Spark, Spark's sink", address, stream("sink"), lambda: with_sink(address, stream("sink")))
     with open_log(address) as log:
+        assert isinstance(log, KafkaLog), "the address is a broker's"
         log.delete_topics(["plain", "task", "sink"])
 
 

@@ -50,8 +50,11 @@ class CodecClock:
 
         self.cpu_s = 0.0
         for codec in (cramjam.gzip, cramjam.lz4, cramjam.zstd):
-            codec.decompress_into = self._timed(codec.decompress_into)
-        cramjam.snappy.decompress_raw_into = self._timed(cramjam.snappy.decompress_raw_into)
+            self._clock(codec, "decompress_into")
+        self._clock(cramjam.snappy, "decompress_raw_into")
+
+    def _clock(self, codec: Any, name: str) -> None:
+        setattr(codec, name, self._timed(getattr(codec, name)))
 
     def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any) -> Any:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from deploy.bench.transactions.restart import SEQUENCERS, Nodes
 from deploy.bench.transactions.state import anonymous_mb
-from deploy.bench.transactions.state_nodes import _log
+from deploy.bench.transactions.state_nodes import log_for_run
 from nexmark.bench.machine import machine
 from nexmark.pictures import write_files
 from nodes.runtime.control_topic import ControlHistory
@@ -68,7 +68,7 @@ def main() -> None:
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
     """One run."""
-    with tempfile.TemporaryDirectory() as folder, _log(folder, None) as (log, place):
+    with tempfile.TemporaryDirectory() as folder, log_for_run(folder, None) as (log, place):
         topics = create_topics(log, workload.program, SEQUENCERS)
         client = TransactionClient(log, workload.program.name)
         nodes = Nodes([*place, f"checkpoints.url={folder}/checkpoints"], options.nodes, folder)
