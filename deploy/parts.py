@@ -23,7 +23,7 @@ import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 NIGHT_MUTANT_SEEDS = 3_000
-MUTANT_SHARE = 6
+MUTANT_SHARE = 9
 """One of so many mutants is planted in a run; the night plants all of them."""
 WORKERS = {"integration": 3}
 """More than there are cores where tests wait for processes and brokers most of the time; two elsewhere."""
@@ -72,7 +72,7 @@ def _pytest(folder: str, nightly: bool, workers: int, beside: bool = False) -> t
     limit = ("--timeout", str(BESIDE_TIMEOUT_S)) if beside else ()
     options = ("--nightly", "--timeout", "3600") if nightly else limit
     # A file's tests share brokers and stay together, until one of the workers has nothing left.
-    shared = ("-n", str(workers), "--dist", "worksteal")
+    shared = ("-n", str(workers), "--dist", "worksteal", "--durations", "15", "--durations-min", "5")
     return (sys.executable, "-m", "pytest", "-q", *shared, *options, f"tests/{folder}")
 
 
