@@ -54,7 +54,7 @@ def test_seed_draws_a_share_of_the_mutants_and_the_night_plants_all() -> None:
     assert drawn(MUTANTS, 1, seed=1) == list(MUTANTS)
     assert {mutant.name for seed in range(60) for mutant in drawn(MUTANTS, 4, seed)} == {m.name for m in MUTANTS}
     by_day, by_night = (parts.parts(nightly)[-1].command for nightly in (False, True))
-    assert by_day[-2:] == ("--share", "6") and "--share" not in by_night
+    assert by_day[-2:] == ("--share", str(parts.MUTANT_SHARE)) and "--share" not in by_night
 
 
 def test_mutant_that_no_longer_applies_says_so() -> None:
