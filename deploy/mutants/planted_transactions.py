@@ -38,9 +38,37 @@ TRANSACTIONS = (
     Mutant(
         "a unit that its former owner still works on is claimed before it is loaded",
         "nodes/machine/ownership/claims.py",
-        "now_ms, released.difference(abreast, late))",
+        "now_ms, released.difference(abreast, self._late(suspects)))",
         "now_ms)",
         tests=(UNITS, f"{CLAIMING}test_the_former_owner_works_on_until_the_next_one_is_abreast"),
+    ),
+    Mutant(
+        "a node leaves before others have what it had",
+        "nodes/transactions/driver.py",
+        "or self.claiming.has_handed_over(now_ms)",
+        "or True",
+        tests=(f"{UNITS}::test_a_node_that_leaves_works_on_until_others_have_loaded_its_partitions",),
+    ),
+    Mutant(
+        "a node that leaves and was taken for dead joins again",
+        "nodes/machine/ownership/claims.py",
+        "        if self.leaving and not self.joined:\n",
+        "        if False:\n",
+        tests=(f"{CLAIMING}test_one_that_leaves_and_was_said_to_have_left_does_not_join_again",),
+    ),
+    Mutant(
+        "a unit is claimed unloaded although its former owner works on",
+        "nodes/machine/ownership/claims.py",
+        "HELD_BY_LIVING_TIMES if self._released_by.get(unit) in living else HELD_TIMES",
+        "HELD_TIMES",
+        tests=(f"{CLAIMING}test_one_that_is_not_abreast_for_long_goes_on_while_the_former_owner_lives",),
+    ),
+    Mutant(
+        "a request partition is claimed before its ids are known",
+        "nodes/transactions/units/following.py",
+        "return self._steps.node.sequencers[number].position >= first_needed(ledger, number)",
+        "return True",
+        tests=(f"{UNITS}::test_a_request_partition_is_claimed_by_a_node_that_has_read_the_ids_that_count",),
     ),
     Mutant(
         "the ledger's checkpoint is read in the node's loop",

@@ -100,6 +100,9 @@ class NodeSettings(Section):
     function_timeout_ms: Positive = setting(
         10_000, "time that one call of a job's function may take; of a transactional one: CPU time"
     )
+    handover_timeout_ms: NotNegative = setting(
+        8_000, "transactions: time that a leaving node works on until others have what it had; 0: it leaves at once"
+    )
     function_memory_mb: Positive = setting(
         1024, "memory that functions may take where what has ended nodes is tried apart"
     )

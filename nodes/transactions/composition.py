@@ -28,7 +28,7 @@ class NodeOptions:
     """Arguments of one node, times in ms. ``node``: its name, another one for each incarnation.
 
     ``number``: -1 has none. ``trim_interval_ms`` 0: the job's topics are never trimmed. ``groups``, ``rule``: as in
-    ``Claiming``. ``replicas``: in all, the owner's included.
+    ``Claiming``. ``replicas``: in all, the owner's included. ``handover_timeout_ms`` 0: it leaves without handing over.
     """
 
     node: str
@@ -38,6 +38,7 @@ class NodeOptions:
     checkpoint_interval_ms: int = 10_000
     trim_interval_ms: int = 0
     replicas: int = 1
+    handover_timeout_ms: int = 8_000  # a container is killed 10 s after it was requested to stop
     groups: tuple[int, ...] = ()
     rule: CodeRule | None = None
 
@@ -100,6 +101,7 @@ def composed(job: TransactionJob, options: NodeOptions, around: NodeSurroundings
         trimming,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
         replicas=options.replicas,
+        handover_timeout_ms=options.handover_timeout_ms,
         loader=around.new_saver("loader"),
         ledger_loader=around.new_saver("ledger-loader"),
         apart=around.apart,

@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 REQUESTS_BATCH, REQUESTS_BYTES = 1000, 1 << 20
 """Of one read: what was read is held, as objects, until it is cut."""
+FOLLOWED_BATCH = 200
+"""Of one read where another node works on it: the epochs wait for this node's own partitions meanwhile."""
 
 
 class TransactionDriver:
@@ -42,6 +44,7 @@ class TransactionDriver:
         *,
         heartbeat_interval_ms: int = 50,
         replicas: int = 1,
+        handover_timeout_ms: int = 0,
         loader: Saver[Loaded] | None = None,
         ledger_loader: Saver[LoadedLedger] | None = None,
         apart: Apart | None = None,
@@ -65,6 +68,8 @@ class TransactionDriver:
         self.heartbeats = HeartbeatWriter(self._heartbeat_topics, claiming.node, heartbeat_interval_ms)
         self.has_begun = False
         self._clocks = clocks
+        self._handover_timeout_ms = handover_timeout_ms
+        self._leaving_since_ms: int | None = None
         self._epochs = TopicPartition(topics.epochs, 0)
         self._calls = [TopicPartition(topics.calls, number) for number in range(job.program.partitions)]
         self._requests = [TopicPartition(topics.requests, number) for number in range(job.sequencers)]
@@ -146,6 +151,21 @@ class TransactionDriver:
         """Heartbeats report these figures besides, by name."""
         self.heartbeats.figures.update(figures)
 
+    def begin_leaving(self) -> None:
+        """Offer everything to other nodes, and go on with it until ``may_leave``. A second time changes nothing."""
+        if self._leaving_since_ms is None:
+            self._leaving_since_ms = self._clocks.running_ms()
+            if self._handover_timeout_ms:
+                self.log.send(*self.control.where, self.claiming.begin_leaving())
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether a leaving node's work is in other hands, or nobody can take it, or the time for that is over."""
+        since_ms, now_ms = self._leaving_since_ms, self._clocks.running_ms()
+        if since_ms is None:
+            return False
+        return now_ms - since_ms >= self._handover_timeout_ms or self.claiming.has_handed_over(now_ms)
+
     def leave(self) -> None:
         """Give everything up, and wait until all that was written is on the log."""
         self.steps.send_commits(self.steps.commits.due(self._clocks.running_ms(), at_once=True))
@@ -181,7 +201,7 @@ class TransactionDriver:
     @property
     def watches(self) -> bool:
         """Whether an owner whose standby this node is may be late soon, or a checkpoint may have been loaded."""
-        if self.ledger_load.is_loading or self.units.loading:
+        if self.ledger_load.is_loading or self.units.is_loading:
             return True
         return bool(self.node.standbys) and self.standbys.watches(self.node)
 
@@ -277,8 +297,9 @@ class TransactionDriver:
         owned = self.node.sequencers[sequencer]
         if not owned.has_room:
             return False
-        where = self._requests[sequencer]
-        chunk = self.log.poll(*where, owned.position, max_records=REQUESTS_BATCH, max_bytes=REQUESTS_BYTES)
+        where, follows = self._requests[sequencer], sequencer in self.node.standbys
+        most = FOLLOWED_BATCH if follows else REQUESTS_BATCH
+        chunk = self.log.poll(*where, owned.position, max_records=most, max_bytes=REQUESTS_BYTES)
         if chunk.values:
             self.steps.receive(e.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
         return bool(chunk.values)

@@ -93,6 +93,7 @@ def node_options(settings: Settings, number: int, job: TransactionJob, rule: Cod
         checkpoint_interval_ms=node.checkpoint_interval_ms,
         trim_interval_ms=node.merged_checkpoint_interval_ms if node.truncate_internal_topics else 0,
         replicas=node.replicas,
+        handover_timeout_ms=node.handover_timeout_ms,
         groups=(job.sequencers, job.program.partitions),  # they cost differently
         rule=rule,
     )
@@ -184,7 +185,9 @@ class TransactionProcess(NodeShell):
             self._watchdog.stop()
 
     def _is_over(self) -> bool:
-        return self.stop.is_set() or os.getppid() != self.parent
+        if self.stop.is_set() or os.getppid() != self.parent:
+            self.driver.begin_leaving()
+        return self.driver.may_leave
 
     def _turn(self, ready: Collection[TopicPartition] | None) -> Wait:
         self.driver.turn(ready)

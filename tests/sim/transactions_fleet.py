@@ -27,13 +27,14 @@ class Met:
     answered: int = 0
     saved: int = 0
     promotions: int = 0
+    handovers: int = 0
     kills: dict[str, int] = field(default_factory=dict)
     stalls: int = 0
     restored: int = 0
     ledger_waits: int = 0
 
     def add(self, other: Met) -> None:
-        for name in ("answered", "saved", "promotions", "stalls", "restored", "ledger_waits"):
+        for name in ("answered", "saved", "promotions", "handovers", "stalls", "restored", "ledger_waits"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for why, count in other.kills.items():
             self.kills[why] = self.kills.get(why, 0) + count
@@ -54,6 +55,9 @@ class Fleet(Stage):
         self.size = draw.randrange(2, 5)
         self.away_draw = Random(seed ^ 0x57A127)  # its own stream, so that earlier draws stay as they are
         self.away_ms = self.away_draw.choice([0, 0, 100, 1_000, 12_000])  # at most, of the store at a node's start
+        self.leave_draw = Random(seed ^ 0x1EA7E)  # so is this one
+        self.leave_odds = self.leave_draw.choice([0.0, 0.001, 0.004])
+        self.leaving: set[str] = set()
         self.stalled_until: dict[str, int] = {}
         self.savers: dict[str, dict[str, SlowSaver]] = {}
         self.logs: dict[str, LateLog] = {}
@@ -105,8 +109,13 @@ class Fleet(Stage):
 
     def kill(self, name: str, why: str) -> None:
         self.met.kills[why] = self.met.kills.get(why, 0) + 1
+        self.logs[name].dies(self.draw)
+        self._ends(name)
+
+    def _ends(self, name: str) -> None:
         self.met.promotions += self.nodes[name][0].units.promotions
-        self.logs.pop(name).dies(self.draw)
+        self.leaving.discard(name)
+        del self.logs[name]
         del self.nodes[name], self.savers[name], self.promoted[name]
         self.stalled_until.pop(name, None)
         self.doomed.pop(name, None)
@@ -141,6 +150,8 @@ class Fleet(Stage):
         driver.turn()
         self.met.ledger_waits += driver.ledger_load.is_loading
         feeding.turn(driver.node.sequencers)
+        if self._leaves(name, driver):
+            return
         if driver.units.promotions > self.promoted[name]:
             self.promoted[name] = driver.units.promotions
             self.doom(name, "after a promotion", 1_500)
@@ -149,6 +160,20 @@ class Fleet(Stage):
         if self.draw.random() < self.stall_odds:
             self.met.stalls += 1
             self.stalled_until[name] = self.now_ms + self.draw.choice([100, 300, 1_000, 5_000])
+
+    def _leaves(self, name: str, driver: TransactionDriver) -> bool:
+        """As a process does after SIGTERM; True once it has gone."""
+        if name not in self.leaving:
+            if self.leave_draw.random() >= self.leave_odds:
+                return False
+            self.leaving.add(name)
+            driver.begin_leaving()
+        if not driver.may_leave:
+            return False
+        self.met.handovers += driver.claiming.joined and not driver.claiming.owned
+        driver.leave()
+        self._ends(name)
+        return True
 
     def _die_and_be_born(self) -> None:
         for name, (at_ms, why) in sorted(self.doomed.items()):
@@ -192,7 +217,7 @@ class Fleet(Stage):
 
     def heal(self) -> None:
         """No more faults; fails if requests stay without a reply."""
-        self.kill_odds, self.stall_odds = dict.fromkeys(self.kill_odds, 0.0), 0.0
+        self.kill_odds, self.stall_odds, self.leave_odds = dict.fromkeys(self.kill_odds, 0.0), 0.0, 0.0
         self.stalled_until.clear()
         self.doomed.clear()
         for _ in range(PATIENCE_TURNS):

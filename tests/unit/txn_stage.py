@@ -73,6 +73,7 @@ class Stage:
     """
 
     replicas = 1
+    handover_timeout_ms = 8_000
 
     def __init__(
         self,
@@ -120,7 +121,11 @@ class Stage:
         log = self.log_of(name)
         clocks = Clocks(lambda: self.now_ms, lambda: 1_000_000 + self.now_ms)
         options = NodeOptions(
-            name, checkpoint_interval_ms=self.interval_ms, trim_interval_ms=self.trim_ms, replicas=self.replicas
+            name,
+            checkpoint_interval_ms=self.interval_ms,
+            trim_interval_ms=self.trim_ms,
+            replicas=self.replicas,
+            handover_timeout_ms=self.handover_timeout_ms,
         )
         job = TransactionJob(self.program, self.topics, SEQUENCERS, self.config, self.new_store)
         driver = composed(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from transactional.requests.replies import ReplyBook
 from transactional.state.snapshot_chain import Continuity
-from transactional.state.snapshots import LedgerState, PartitionState
+from transactional.state.snapshots import SLICE_ROWS, LedgerState, PartitionState
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
 
@@ -46,8 +46,10 @@ def restored_state(
     store, replies, continuity = new_store(), ReplyBook(id_window), Continuity()
     for each in chain(rests_on, (newest,)):
         continuity.follow(each)
-        store.apply({(operator, key): value for operator, key, value in each.items})
-        store.changed = {}
+        rows = iter(each.items)
+        while taken := {(operator, key): value for operator, key, value in islice(rows, SLICE_ROWS)}:
+            store.apply(taken)
+            store.changed = {}
         replies.follow(each)
     return RestoredState(
         newest.partition, newest.ledger, newest.calls_offset, newest.commits_offset, newest.committed, store, replies

@@ -2,7 +2,7 @@
 
 Units are counted from 0, and what one is does not matter here. The node that is to have a unit claims it when it is
 free or its owner silent. The owner of one that should move releases it, and works on until another has claimed it: that
-one claims it once it is abreast.
+one claims it once it is abreast. A node that leaves hands over all that it has in the same way.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ FORGET_AFTER_MS = 60_000
 """So long a member without units may be silent before another one writes its Goodbye."""
 
 
-HELD_TIMES = 16
-"""So many suspicions' times a node may take to be abreast with a unit; then it claims what it has not loaded yet."""
+HELD_TIMES, HELD_BY_LIVING_TIMES = 16, 120
+"""So many suspicions' times a node may take to be abreast with a unit whose last owner has gone, or works on. Not for
+ever: checkpoints of a unit count only while it has an owner."""
 MAX_CHECKS = 3
 """Silences that make a suspect, after which a node that is none is taken to be at work."""
 
@@ -65,12 +66,14 @@ class Claiming:
         )
         self.detector = self.member.detector
         self.sharing = Sharing(node, self.ownership, self.detector, self.groups)
-        self.leaving = False
-        self._patience_ms = HELD_TIMES * failure_timeout_ms
+        self.leaving = False  # it hands over, or has left
+        self._has_left = False
         self._commands = 0
         self._owned: set[int] = set()
         self._released: dict[int, int] = {}
-        self._incoming: dict[int, int] = {}  # units that another one works on for this node, and since when
+        self._released_by: dict[int, str] = {}  # units without an owner, and the last one
+        self._incoming: set[int] = set()  # units that another one works on for this node
+        self._incoming_since_ms: dict[int, int] = {}  # also while the last owner has such a unit back for a moment
 
     @property
     def owned(self) -> list[int]:
@@ -101,8 +104,10 @@ class Claiming:
         self.detector.stalled(now_ms)
         for fact in self.member.facts(values, now_ms):
             self._learn(fact, now_ms)
-        if not at_end or self.leaving or self.ownership.incarnation != self.incarnation:
+        if not at_end or self._has_left or self.ownership.incarnation != self.incarnation:
             return []
+        if self.leaving and not self.joined:
+            return []  # others took it for dead
         if self._rule is not None and self.joined:
             self._rule.check_member(self.ownership)
         if not self.member.greeted:
@@ -139,35 +144,67 @@ class Claiming:
         if self._rule is not None:
             self._rule.accepted(None)
         self._owned = set(self.ownership.owned_by(self.node))
-        self._incoming.clear()
+        self._forget_incoming()
+
+    def begin_leaving(self) -> list[bytes]:
+        """The record after which this node is given nothing more and offers its units; it works on them meanwhile."""
+        self.leaving = True
+        return [m.encode(self.member.leaving())] if self.joined else []
+
+    def has_handed_over(self, now_ms: int) -> bool:
+        """Whether other nodes own what this leaving one had, or no other living node could."""
+        if not self.joined or not self._owned:
+            return True
+        is_stopping = self.ownership.is_stopping
+        return all(node == self.node or is_stopping(node) for node in self.member.live(now_ms))
 
     def leave(self) -> list[bytes]:
         """All that this node has is free."""
-        self.leaving = True
+        self.leaving = self._has_left = True
         return [m.encode(self.member.goodbye(self.node))]
+
+    def _forget_incoming(self) -> None:
+        self._incoming.clear()
+        self._incoming_since_ms.clear()
 
     def _learn(self, fact: f.Fact, now_ms: int) -> None:
         match fact:
             case f.NodeLeft(node) if node == self.node:
                 self._owned.clear()
-                self._incoming.clear()
+                self._forget_incoming()
             case f.CodeAccepted(version) if self._rule is not None:
                 self._rule.accepted(version)
+            case f.PartitionReleased(unit, _, node):
+                self._released_by[unit] = node
             case f.PartitionClaimed(unit, node):
                 self.sharing.claimed(fact, now_ms)
-                self._incoming.pop(unit, None)
+                self._incoming.discard(unit)
+                if node != self._released_by.pop(unit, None):
+                    self._incoming_since_ms.pop(unit, None)
                 if node == self.node:
                     self._owned.add(unit)
                 else:
                     self._owned.discard(unit)
 
+    def _late(self, suspects: Collection[str]) -> list[int]:
+        """The incoming units that this node claims by now, abreast or not."""
+        living = self.ownership.members.keys() - set(suspects)
+        running_ms, timeout_ms = self.detector.running_ms, self.detector.failure_timeout_ms
+        found: list[int] = []
+        for unit in sorted(self._incoming):
+            times = HELD_BY_LIVING_TIMES if self._released_by.get(unit) in living else HELD_TIMES
+            if running_ms - self._incoming_since_ms[unit] >= times * timeout_ms:
+                found.append(unit)
+        return found
+
     def _share_out(self, now_ms: int, abreast: Collection[int]) -> list[bytes]:
         running_ms, units = self.detector.running_ms, range(self.ownership.partitions)
-        late = {unit for unit, since_ms in self._incoming.items() if running_ms - since_ms >= self._patience_ms}
+        suspects = self.member.suspects(now_ms)
         released = {unit for unit in units if self.ownership.released_to(unit) is not None} - self._owned
-        decisions = self.sharing.decide(self.member.suspects(now_ms), now_ms, released.difference(abreast, late))
-        due = released.intersection(decisions.due)
-        self._incoming = {unit: self._incoming.get(unit, running_ms) for unit in sorted(due)}
+        decisions = self.sharing.decide(suspects, now_ms, released.difference(abreast, self._late(suspects)))
+        self._incoming = released.intersection(decisions.due)
+        for unit in self._incoming:
+            self._incoming_since_ms.setdefault(unit, running_ms)
         written = [m.encode(m.Claim(self.incarnation, self.node, *claim)) for claim in decisions.claims]
         for unit, node in decisions.offers:
             version = self.ownership.version(unit)

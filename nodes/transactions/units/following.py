@@ -31,12 +31,16 @@ NEAR_RECORDS = 100
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """One unit at this node. ``names``: checkpoints that are being loaded; ``since``: epochs after it are needed."""
+    """One unit at this node. ``names``: checkpoints that are being loaded; ``since``: epochs after it are needed.
+
+    ``searching``: of a request partition: it is looked for where the ids begin that count.
+    """
 
     number: int
     lifecycle: PartitionLifecycle = field(default_factory=PartitionLifecycle)
     names: tuple[str, ...] = ()
     since: int = 0
+    searching: bool = False
 
     @property
     def is_standby(self) -> bool:
@@ -45,10 +49,11 @@ class Unit:
 
 
 class Loaded(NamedTuple):
-    """``begin`` None: none of the checkpoints is intact."""
+    """``begin`` None: none of the checkpoints is intact. ``ids_from``: of a request partition, see there."""
 
     unit: Unit
     begin: Begin | None
+    ids_from: int = 0
 
 
 class Units:
@@ -85,6 +90,11 @@ class Units:
         """The units whose checkpoints are being loaded: the node does not know them yet."""
         return [unit for unit in self._units.values() if unit.names and not unit.lifecycle.is_running]
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether something is being loaded, or looked for, beside the loop."""
+        return any((unit.names or unit.searching) and not unit.lifecycle.is_running for unit in self._units.values())
+
     def loading_owned(self) -> list[int]:
         """The state partitions that no node processes until this one has loaded them."""
         return [unit.number - self._job.sequencers for unit in self.loading if not unit.is_standby]
@@ -106,8 +116,9 @@ class Units:
         unit, ledger = self._units.get(number), self._steps.node.ledger
         if unit is None or not unit.lifecycle.is_running:
             return False
-        partition = self._steps.node.partitions.get(number - self._job.sequencers)
-        return partition is None or partition.epoch >= ledger.done
+        if number < self._job.sequencers:
+            return self._steps.node.sequencers[number].position >= first_needed(ledger, number)
+        return self._steps.node.partitions[number - self._job.sequencers].epoch >= ledger.done
 
     def reconcile(self) -> None:
         """Take, promote and give up units, as the claims require."""
@@ -155,7 +166,7 @@ class Units:
             elif was_running:
                 self._steps.receive(e.StandbyBegun(unit.number))
         if unit.number < self._job.sequencers and not unit.lifecycle.is_running:
-            self._load_sequencer(unit)
+            self._load_sequencer(unit, owns=owns)
 
     def _promote(self, number: int) -> None:
         """A standby is the owner now, in place."""
@@ -186,7 +197,7 @@ class Units:
     def _load(self, unit: Unit) -> bool:
         """False if the ledger has to be read from its start."""
         if unit.number < self._job.sequencers:
-            self._load_sequencer(unit)
+            self._load_sequencer(unit, owns=not unit.is_standby)
             return True
         kept = self._kept(unit)
         if not kept:
@@ -203,9 +214,12 @@ class Units:
         )
 
     def _arrived(self, loaded: Loaded) -> bool:
-        unit, begin = loaded
+        unit, begin, start = loaded
         if self._units.get(unit.number) is not unit:
             return True  # it is another's by now
+        if unit.number < self._job.sequencers:
+            self._found(unit, start)
+            return True
         begin = None if begin is None else self._with_calls(unit, begin)
         if begin is None and unit.names != tuple(saved.name for saved in self._kept(unit)):
             return self._load(unit)  # there are newer ones
@@ -248,16 +262,37 @@ class Units:
         self._runs(unit, e.PartitionTaken(partition, replied, state, commits))
         return True
 
-    def _load_sequencer(self, unit: Unit) -> None:
-        job, log, steps = self._job, self._log, self._steps
+    def _load_sequencer(self, unit: Unit, *, owns: bool) -> None:
+        """At once where nobody works on it; else it is searched for its ids beside the loop."""
+        if unit.searching and not owns:
+            return
         self._read_epochs_to_end()
-        needed, window = first_needed(steps.node.ledger, unit.number), job.config.id_window
-        if log.start_offset(job.topics.requests, unit.number) <= needed:  # else epochs have ended: at the next poll
-            among = job.sequencers
-            start = ids_from(
-                log, job.topics, job.program, unit.number, sequencers=among, needed=needed, id_window=window
-            )
-            self._runs(unit, e.SequencerTaken(unit.number, start))
+        needed = first_needed(self._steps.node.ledger, unit.number)
+        if self._log.start_offset(self._job.topics.requests, unit.number) > needed:
+            return  # epochs have ended: at the next poll
+        search = partial(self._searched, unit, needed)
+        unit.searching = not owns
+        loaded = search() if owns else self._loader.save(search)
+        if loaded is not None:
+            self._found(unit, loaded.ids_from)
+
+    def _searched(self, unit: Unit, needed: int) -> Loaded:
+        job = self._job
+        window, among = job.config.id_window, job.sequencers
+        start = ids_from(
+            self._log, job.topics, job.program, unit.number, sequencers=among, needed=needed, id_window=window
+        )
+        return Loaded(unit, None, start)
+
+    def _found(self, unit: Unit, start: int) -> None:
+        if unit.lifecycle.is_running:
+            return  # it was claimed meanwhile
+        self._read_epochs_to_end()
+        unit.searching = False
+        needed = first_needed(self._steps.node.ledger, unit.number)
+        begins = self._log.start_offset(self._job.topics.requests, unit.number)
+        if begins <= needed:  # else epochs have ended: at the next poll
+            self._runs(unit, e.SequencerTaken(unit.number, max(begins, min(start, needed))))
 
     def _read_epochs_to_end(self) -> None:
         epochs, steps = self._job.topics.epochs, self._steps

@@ -48,7 +48,9 @@ class Standbys:
         claiming = self._claiming
         if self._succession.replicas < 2 or not claiming.joined or claiming.leaving:
             return ()
-        live, owners = claiming.member.live(self._clock_ms()), claiming.ownership.owners()
+        ownership = claiming.ownership
+        live = [name for name in claiming.member.live(self._clock_ms()) if not ownership.is_stopping(name)]
+        owners = ownership.owners()
         detector = claiming.detector
         return self._succession.ranks(live, owners, detector.pace.unproven(), node.standbys, detector.running_ms)
 

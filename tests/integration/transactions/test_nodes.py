@@ -12,6 +12,8 @@ from random import Random
 from examples.bank import program
 from nodes.log import Log, open_log
 from nodes.log.kafka.log import KafkaLog
+from nodes.machine import messages as m
+from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.kafka_broker import session_bootstrap
@@ -146,3 +148,17 @@ def test_nodes_join_and_leave_while_the_bench_runs_and_all_the_money_is_there(tm
         ("remove-node", 0),
         ("remove-node", 1),
     ]
+    with open_log(f"embedded:{tmp_path / 'log'}") as log:
+        assert units_given_up(log) == {0: 0, 1: 0}, "a node left before others had its units"
+
+
+def units_given_up(log: Log) -> dict[int, int]:
+    """By the number of a node that left while others stayed: the units that nobody owned then."""
+    (control,) = (topic for topic in log.topics() if topic.endswith("-control"))
+    ownership, found = Ownership(1), dict[int, int]()
+    for message in map(m.decode_control, log.read(control, 0, 0).values):
+        number = ownership.members.get(message.node) if isinstance(message, m.Goodbye) else None
+        ownership.apply(message)
+        if number is not None and ownership.members:
+            found[number] = list(ownership.owners().values()).count(None)
+    return found

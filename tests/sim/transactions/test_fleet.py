@@ -16,4 +16,5 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     for found in each_seed(base, SEEDS, simulate):
         met.add(found)
     assert met.kills.keys() == KILLS, met
-    assert met.answered and met.saved and met.promotions and met.stalls and met.restored and met.ledger_waits, met
+    assert met.answered and met.saved and met.promotions and met.handovers, met
+    assert met.stalls and met.restored and met.ledger_waits, met

@@ -10,9 +10,11 @@ from examples.bank import program
 from nodes.machine.partition_lifecycle import TRANSITIONS, LifecycleEvent, PartitionLifecycle
 from nodes.machine.partition_lifecycle import PartitionStage as UnitStage
 from nodes.sim.store import MemoryCheckpoints
+from nodes.transactions import driver
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.units.following import Unit
 from tests.unit.txn_stage import SEQUENCERS, Stage
+from transactional.epochs.sequencer import first_needed
 
 ACCOUNTS = [f"a{number}" for number in range(12)]
 
@@ -42,6 +44,8 @@ class Loader:
 
 class SlowToLoad(Stage):
     """Nodes whose loads take a while."""
+
+    handover_timeout_ms = 3_000
 
     def __init__(self, replicas: int = 1) -> None:
         self.replicas = replicas
@@ -111,6 +115,95 @@ def test_an_owner_that_dies_while_the_next_one_loads_is_followed_by_it() -> None
     del stage.nodes["one"]
     assert stage.deposits() == [5] * len(ACCOUNTS)
     assert stage.owned(other) == list(range(program.partitions))
+
+
+def test_a_request_partition_is_claimed_by_a_node_that_has_read_the_ids_that_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(driver, "FOLLOWED_BATCH", 2)
+    stage, one = begun()
+    for _ in range(40):
+        stage.deposits()
+    other = stage.start("other")
+    behind = 0
+    for _ in range(1_000):
+        stage.turn()
+        ledger = other.node.ledger
+        for number in [unit for unit in other.claiming.incoming if unit in other.node.sequencers]:
+            lacks = other.node.sequencers[number].position < first_needed(ledger, number)
+            behind += lacks
+            assert not (lacks and number in other.units.abreast())
+        if other.node.owned_sequencers():
+            break
+    assert behind, "it knew all ids at once"
+    assert stage.owned(one) and stage.deposits() == [45] * len(ACCOUNTS)
+
+
+def leaves(stage: SlowToLoad, name: str, node: TransactionDriver) -> int:
+    """As its process does at SIGTERM; the time until it has gone."""
+    since_ms = stage.now_ms
+    node.begin_leaving()
+    for _ in range(4_000):
+        if node.may_leave:
+            node.leave()
+            del stage.nodes[name]
+            left_after_ms = stage.now_ms - since_ms
+            stage.turn(2)  # the others read it
+            return left_after_ms
+        stage.turn()
+    raise AssertionError("it does not leave")
+
+
+def shared_by_two() -> tuple[SlowToLoad, TransactionDriver, TransactionDriver]:
+    stage, one = begun()
+    other = stage.start("other")
+    stage.turn(400)
+    assert stage.owned(one) and stage.owned(other)
+    return stage, one, other
+
+
+def test_a_node_that_leaves_works_on_until_others_have_loaded_its_partitions() -> None:
+    stage, one, other = shared_by_two()
+    stage.load_ms, owned = 2_000, stage.owned(one)
+    one.begin_leaving()
+    stage.until_it_loads(other)
+    asked_ms = stage.now_ms
+    assert stage.deposits() == [5] * len(ACCOUNTS)
+    assert stage.now_ms - asked_ms < stage.load_ms / 2, "epochs have waited for the load"
+    assert stage.owned(one) == owned and not one.may_leave
+    assert leaves(stage, "one", one) < stage.load_ms
+    assert stage.owned(other) == list(range(program.partitions)) and not other.units.loading
+    stage.load_ms = 60_000  # nothing is loaded after it has gone
+    assert stage.deposits() == [6] * len(ACCOUNTS)
+
+
+def test_a_node_that_others_cannot_follow_leaves_after_a_bound_of_time() -> None:
+    stage, one, other = shared_by_two()
+    stage.load_ms = 60_000
+    assert leaves(stage, "one", one) == stage.handover_timeout_ms
+    assert list(other.claiming.ownership.members) == ["other"]
+
+
+def test_the_last_node_leaves_at_once_and_so_do_all_that_leave_together() -> None:
+    stage, one, other = shared_by_two()
+    stage.load_ms = 60_000
+    other.begin_leaving()
+    assert leaves(stage, "one", one) < 100 and leaves(stage, "other", other) < 100
+    stage.load_ms = 0
+    alone = stage.start("alone")
+    assert stage.deposits() == [5] * len(ACCOUNTS)
+    assert leaves(stage, "alone", alone) == 0
+
+
+def test_a_node_that_leaves_is_no_standby_and_a_standby_takes_its_partitions_at_once() -> None:
+    stage, one = begun(replicas=2)
+    other = stage.start("other")
+    stage.turn(400)
+    assert one.node.standbys and other.node.standbys
+    stage.load_ms = 60_000
+    assert leaves(stage, "one", one) < 200
+    assert not one.node.standbys and stage.owned(other) == list(range(program.partitions))
+    assert stage.deposits() == [5] * len(ACCOUNTS)
 
 
 def loads_beside_a_busy_owner(*, reads_first: bool) -> tuple[SlowToLoad, TransactionDriver, list[Unit]]:

@@ -6,7 +6,7 @@ from nodes.machine import messages as m
 from nodes.machine.control_state import ControlState
 from nodes.machine.membership.pace import PROOF_TIMES
 from nodes.machine.ownership.assignment import shares
-from nodes.machine.ownership.claims import HELD_TIMES, Claiming
+from nodes.machine.ownership.claims import HELD_BY_LIVING_TIMES, HELD_TIMES, Claiming
 from nodes.machine.ownership.ownership import Ownership
 
 
@@ -143,11 +143,68 @@ def test_the_former_owner_works_on_until_the_next_one_is_abreast() -> None:
     assert not set(coming) & set(group.nodes["a"].owned + group.nodes["b"].owned)
 
 
-def test_one_that_is_not_abreast_for_long_claims_what_it_has_not_loaded() -> None:
+def test_one_that_is_not_abreast_for_long_goes_on_while_the_former_owner_lives() -> None:
     group = joined_by_one_behind()
     coming = group.nodes["c"].incoming
+    group.run((HELD_BY_LIVING_TIMES - HELD_TIMES) * 100)
+    assert group.nodes["c"].owned == [] and group.nodes["c"].incoming == coming
+    assert sorted(group.nodes["a"].owned + group.nodes["b"].owned) == [0, 1, 2, 3]
     group.run(HELD_TIMES * 100)
-    assert group.nodes["c"].owned == coming
+    assert group.nodes["c"].owned == coming, "checkpoints of what it has released do not count"
+
+
+def test_one_that_is_not_abreast_for_long_claims_what_it_has_not_loaded_and_nobody_works_on() -> None:
+    group = joined_by_one_behind()
+    coming = group.nodes["c"].incoming
+    for name in "ab":
+        group.topic += group.nodes[name].leave()
+    group.run(HELD_TIMES * 100)
+    assert set(coming) <= set(group.nodes["c"].owned)
+
+
+def leaving(group: Group, name: str) -> None:
+    group.topic += group.nodes[name].begin_leaving()
+
+
+def test_one_that_leaves_is_given_nothing_and_goes_when_others_have_all_of_its_units() -> None:
+    group = Group("a", "b", "c")
+    group.run(1_000)
+    leaving(group, "c")
+    group.behind = {"a", "b"}
+    group.run(300)
+    c = group.nodes["c"]
+    assert c.owned and not c.has_handed_over(group.now_ms), "nobody is abreast"
+    coming = group.nodes["a"].incoming + group.nodes["b"].incoming
+    assert sorted(coming) == c.owned
+    group.behind = set()
+    group.run(200)
+    assert c.owned == [] and c.has_handed_over(group.now_ms)
+    group.dead = {"b"}
+    group.run(1_000)
+    assert len(group.nodes["a"].owned) == 4 and c.owned == []
+
+
+def test_one_that_leaves_waits_for_no_node_that_is_dead_or_leaves_too() -> None:
+    group = Group("a", "b", "c")
+    group.run(1_000)
+    group.dead = {"b"}
+    group.run(1_000)
+    for name in "ac":
+        leaving(group, name)
+        assert not group.nodes[name].has_handed_over(group.now_ms)
+    group.run(40)
+    assert all(group.nodes[name].owned and group.nodes[name].has_handed_over(group.now_ms) for name in "ac")
+
+
+def test_one_that_leaves_and_was_said_to_have_left_does_not_join_again() -> None:
+    group = Group("a", "b")
+    group.run(1_000)
+    leaving(group, "b")
+    group.dead = {"b"}
+    group.run(2 * LONG_MS)
+    group.dead = set()
+    group.run(2_000)
+    assert group.members("a") == ["a"] and group.nodes["b"].has_handed_over(group.now_ms)
 
 
 def test_what_another_one_should_have_instead_is_not_waited_for() -> None:
