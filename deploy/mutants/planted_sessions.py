@@ -122,8 +122,22 @@ SESSIONS = (
         tests=FORMS,
     ),
     Mutant(
+        "the rows of a shard are not those of its keys",
+        "wcrdt/lattices/keyed/sharding.py",
+        "keys.take(part), rows[part])",
+        "keys.take(part), part)",
+        tests=("tests/laws/test_shards.py",),
+    ),
+    Mutant(
+        "every partition answers for the keys of all shards from its number on",
+        "holon/outputs/shards.py",
+        "wires[shard]) if shard in wires",
+        "wires[max(wires)]) if shard in wires",
+        tests=("tests/unit/holon/program/test_sharded_states.py",),
+    ),
+    Mutant(
         "negative ints are of the shard of their digits",
-        "holon/dataflow/sessions/shards.py",
+        "holon/outputs/shards.py",
         "ends - digits - (numbers < 0), ends",
         "ends - digits, ends",
         tests=FORMS,

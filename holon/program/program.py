@@ -187,6 +187,8 @@ class JobProgram:
             raise JobError(f"on_window of {method!r}: {state.name or state!r} is no state of {path or 'the job'}")
         if scope == "global" and not state.shared:
             raise JobError(f"{method!r} has the global scope, but the WLocal {full!r} has one value a partition")
+        if scope == "global" and state.sharded:
+            raise JobError(f"{method!r} has the global scope, but of {full!r} each partition reads its own keys alone")
         self.handlers.append(WindowHandler(full, path, method, scope, function))
 
     def _function_of(self, handler: WindowHandler) -> Handler | None:
@@ -206,6 +208,11 @@ class JobProgram:
     def late_states(self) -> list[str]:
         """The states that records are inserted into, for which rows may be late."""
         return sorted(name for name, decl in self.windowed().items() if decl.stage == 0)
+
+    @cached_property
+    def sharded(self) -> frozenset[str]:
+        """The states of which each partition reads the keys alone that it answers for."""
+        return frozenset(name for name, decl in self.windowed().items() if decl.sharded)
 
     @cached_property
     def answers_private(self) -> bool:

@@ -23,8 +23,9 @@ from holon.program.insert_arguments import (
 from holon.program.insert_buffer import GatheredRows, gathering, is_lasting
 from holon.program.late_inserts import LateInserts
 from holon.program.program import JobProgram
+from holon.program.shared_windows import SharedWindows
 from holon.time.units import MAX_TS_MS
-from wcrdt.replica.replica import Replica, actor_of
+from wcrdt.replica.replica import actor_of
 from wcrdt.replica.slots import RECORD_START, OwnTrack, PrivateTrack, start_of_stage
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
@@ -47,10 +48,11 @@ class Scope:
     window itself.
     """
 
-    def __init__(self, program: JobProgram, partition: int, replica: Replica, window_retention_ms: int) -> None:
+    def __init__(self, program: JobProgram, partition: int, shared: SharedWindows, window_retention_ms: int) -> None:
         self.program = program
         self.partition = partition
-        self.replica = replica
+        self.shared = shared
+        self.replica = shared.replica
         self.window_retention_ms = window_retention_ms
         self.windowed = program.windowed()
         bottoms = {name: decl.bottom for name, decl in self.windowed.items()}
@@ -75,7 +77,7 @@ class Scope:
         self.entered_ms = BEFORE_TIME_MS
         self.row_watermarks: NDArray[np.int64] | None = None
         self.awaits = 0
-        self.late = LateInserts(replica.lateness_ms)
+        self.late = LateInserts(self.replica.lateness_ms)
         self.now: tuple[Window, int] = (Window(BEFORE_TIME_MS, BEFORE_TIME_MS), 0)
         self._taint = ""
         self.reads: dict[SafeRead[Any], None] = {}
@@ -271,7 +273,7 @@ class Scope:
     def is_final(self, name: str, window: Window) -> bool:
         """True once the window's value can be read here."""
         decl = self.windowed[name]
-        return self.replica.is_complete(name, window) if decl.shared else True
+        return self.shared.is_complete(name, window) if decl.shared else True
 
     def final_value(self, name: str, window: Window) -> Any:
         return self._final_state(name, window).value
@@ -284,7 +286,7 @@ class Scope:
 
     def _final_state(self, name: str, window: Window) -> Any:
         if self.windowed[name].shared:
-            return self.replica.final_value(name, window)
+            return self.shared.final_value(name, window)
         self.apply(name)
         return self.private.contributions.get(name, {}).get(window, self.windowed[name].bottom.bottom())
 
@@ -292,6 +294,7 @@ class Scope:
         shared = self.windowed[name].shared
         if self.track_name == "window" and self._reads_past(name, window):
             return self.final_value(name, window)
+        window_reads.check_whole(name, self.windowed[name].sharded)
         self.taint("peek")
         if not shared:
             self.apply(name)
@@ -307,11 +310,7 @@ class Scope:
             if not self._reads_past(name, window):
                 self._refuse_window_read(name, window)
             return
-        if decl.stage > 0:
-            raise TrackError(
-                f"process awaited {name!r}, which on_window handlers write (stage {decl.stage}); "
-                f"read it in an on_window handler of its own"
-            )
+        window_reads.check_awaited(name, decl.stage, decl.sharded)
         if not self._closed_at(window, self.next_watermark_ms):
             window_reads.refuse_open(
                 self.partition, self.next_watermark_ms, name, window, window.end_ms + self.replica.lateness_ms

@@ -14,6 +14,7 @@ from holon.errors import JobError
 from holon.fingerprint.schema import TypeShape, shape_of
 from holon.program.handles import LocalHandle, WindowedHandle
 from wcrdt.lattice import Lattice
+from wcrdt.lattices.maps import KeyedMap
 from wcrdt.windows.assigners import Assigner
 from wcrdt.windows.sessions import Session
 
@@ -49,6 +50,8 @@ class Windowed(StateDeclaration, Generic[E, V]):
     """A lattice per window of event time."""
 
     shared: bool
+    sharded = False
+    """Whether each partition reads the keys alone that it answers for."""
 
     def __init__(self, bottom: Lattice[E, V], windows: Assigner, stage: int, name: str) -> None:
         if bottom.to_wire() != bottom.bottom().to_wire():
@@ -82,15 +85,26 @@ class WCRDT(Windowed[E, V]):
         bottom: the lattice type, given as its bottom, e.g. ``GCounter()``.
         windows: how event times map to windows, e.g. ``Tumbling.of(seconds=10)``.
         stage: 0, written while processing records; n, written by ``on_window`` handlers of stage n - 1 states.
+        sharded: of a map, each partition answers for a share of the keys: handlers run on all partitions, and each
+            reads its own keys. The hash of a key decides, as that of a record's key does where outputs are routed.
         name: needed only outside of a class body.
     """
 
     shared = True
 
-    def __init__(self, bottom: Lattice[E, V], windows: Assigner, *, stage: int = 0, name: str = "") -> None:
+    def __init__(
+        self, bottom: Lattice[E, V], windows: Assigner, *, stage: int = 0, sharded: bool = False, name: str = ""
+    ) -> None:
         if stage < 0:
             raise JobError(f"WCRDT {name!r}: stage must be 0 or more, got {stage}")
+        given: object = bottom
+        if sharded and not isinstance(given, KeyedMap):
+            raise JobError(f"WCRDT {name!r}: sharded=True is for maps (MapOf, ColumnsOf), whose keys it distributes")
         super().__init__(bottom, windows, stage, name)
+        self.sharded = sharded
+
+    def describe(self) -> str:
+        return super().describe() + (" sharded" if self.sharded else "")
 
 
 class WLocal(Windowed[E, V]):

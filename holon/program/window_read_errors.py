@@ -44,6 +44,25 @@ def refuse_record_track(name: str) -> NoReturn:
     raise TrackError(f"window_state of {name!r} outside of an on_window handler; await window_value there")
 
 
+def check_awaited(name: str, stage: int, sharded: bool) -> None:
+    """Of ``process``, whose records do not wait for handlers, and which all partitions have to answer alike."""
+    check_whole(name, sharded)
+    if stage > 0:
+        raise TrackError(
+            f"process awaited {name!r}, which on_window handlers write (stage {stage}); "
+            f"read it in an on_window handler of its own"
+        )
+
+
+def check_whole(name: str, sharded: bool) -> None:
+    """Of ``process`` and ``peek``, which would read the keys of one partition as if they were all."""
+    if sharded:
+        raise TrackError(
+            f"{name!r} is sharded, so a partition has its own keys alone: await window_value in an on_window handler, "
+            f"or declare the state without sharded=True"
+        )
+
+
 def refuse_old(partition: int, at: str, name: str, window: Window, retention_ms: int) -> NoReturn:
     """Of a window that may be dropped."""
     raise WindowExpired(

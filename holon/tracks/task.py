@@ -21,6 +21,7 @@ from holon.program.function import Functions
 from holon.program.handles import LocalHandle, WindowedHandle, windowed_handle
 from holon.program.program import WindowHandler, instantiate, own_states, paths
 from holon.program.scope import Scope
+from holon.program.shared_windows import SharedWindows
 from holon.program.states import StateDeclaration, Windowed
 from holon.tracks.admission import AdmissionCounts
 from holon.tracks.parts import Part, PartHead
@@ -61,7 +62,8 @@ class PartitionTask:
         self.partition = partition
         self.replica = replica
         program = job.program
-        self.scope = Scope(program, partition, replica, job.window_retention_ms)
+        shared = SharedWindows(replica, partition, program.sharded)
+        self.scope = Scope(program, partition, shared, job.window_retention_ms)
         self.scope.record.position = self.scope.record.broadcast_position = (start_offset, 0)
         self.outbox = Outbox(job, incarnation, partition, output_partitions or {}, self.input.place)
         handles: dict[Any, Any] = {}
@@ -162,6 +164,7 @@ class PartitionTask:
         for track in self.scope.answers:
             track.drop_through(end_ms)
         self.scope.private.drop_through(end_ms)
+        self.scope.shared.drop_through(end_ms)
 
     # --- snapshots ------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ class WindowTrack:
 
     def _left(self, state: str, after_ms: int) -> int:
         if self.scope.windowed[state].shared:
-            return self.replica.ends_after(state, after_ms)
+            return self.scope.shared.ends_after(state, after_ms)
         return sum(window.end_ms > after_ms for window in list(self.scope.private.contributions.get(state, ())))
 
     def advance(self) -> bool:
@@ -151,7 +151,7 @@ class WindowTrack:
         if stage > 0:
             # All have answered the stage before, and this partition too: another incarnation may have published more.
             return min(self.replica.answered_ms(stage - 1), self.scope.answers[stage - 1].position[0])
-        through = self.replica.complete_through_ms
+        through = self.scope.shared.complete_through_ms
         if not self._has_private:
             return through
         own = self.scope.record.watermark_ms
@@ -167,7 +167,7 @@ class WindowTrack:
 
     def _windows(self, state: str, after_ms: int, through_ms: int) -> list[Window]:
         if self.scope.windowed[state].shared:
-            return self.replica.ended(state, after_ms, through_ms)
+            return self.scope.shared.ended(state, after_ms, through_ms)
         mine = self.scope.private.contributions.get(state, ())
         return [window for window in mine if after_ms < window.end_ms <= through_ms]
 
@@ -181,7 +181,7 @@ class WindowTrack:
                         self._private_ends.add(window)
         ends = [self._private_ends.first(after_ms)]
         ends += [
-            self.replica.first_end(state, after_ms)
+            self.scope.shared.first_end(state, after_ms)
             for states in self._states
             for state in states
             if self.scope.windowed[state].shared

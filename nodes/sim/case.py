@@ -22,7 +22,9 @@ THIRD_SEED = 1 << 42
 FOURTH_SEED = 1 << 43
 """Seeds from here on meet windows at which functions fail, too."""
 FIFTH_SEED = 1 << 44
-"""New seeds are drawn from here on: they meet checkpoints of what has changed, and jobs of two topics, too."""
+"""Seeds from here on meet checkpoints of what has changed, and jobs of two topics, too."""
+SIXTH_SEED = 1 << 45
+"""New seeds are drawn from here on: they meet shards, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

@@ -16,6 +16,7 @@ from nodes.sim.flows import expected as flows
 from nodes.sim.inputs.decoding import delay_ms, event_of
 from nodes.sim.jobs import CASES, MAX_FUTURE_SKEW_MS
 from nodes.sim.keyed import expected as by_key
+from nodes.sim.keyed.cases import SHARDED
 from nodes.sim.options import Options
 
 SESSIONS = ("flow-sessions", "flow-sessions-backlog", "flow-sessions-late")
@@ -369,6 +370,7 @@ _RESULTS = {
     "flow-verbs": lambda options, accepted: flows.by_verbs(_parted(options, accepted)),
     "idle-backlog-all": _count_all,
     "keyed": lambda options, accepted: by_key.keyed(options, _parted(options, accepted)),
+    **dict.fromkeys(SHARDED, lambda options, accepted: by_key.sharded(options, _parted(options, accepted))),
     "max-ties": _max_ties,
     "own-windows": _own_windows,
     "query1": _query1,

@@ -30,7 +30,7 @@ from holon import (
 from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, THIRD_SEED, TOPIC, Case
 from nodes.sim.failing import jobs as failing
 from nodes.sim.flows.jobs import Given, by_dead_rows, by_flow, by_late_rows, by_sessions, by_stages, by_topics, by_verbs
-from nodes.sim.keyed.jobs import keyed
+from nodes.sim.keyed.cases import cases_by_key
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
 from wcrdt.lattices.max_by import MaxBy
@@ -385,7 +385,7 @@ CASES: dict[str, Case] = {
     "idle-backlog-all": Case(_count_all, windowed=False, idle=True, backlog=True),
     "idle-backlog-running": Case(_running, idle=True, backlog=True),
     "idle-running": Case(_running, idle=True),
-    "keyed": Case(lambda options: _job(options, keyed(options)), further_windows=(5,), since=FIFTH_SEED),
+    **cases_by_key(_job),
     "late": Case(_count, late_by=1),
     "late-running": Case(_running, late_by=2),
     "manual": Case(_manual, manual=True),

@@ -1,11 +1,11 @@
-"""The results of the job by key, in plain Python: no line of Holon is shared."""
+"""The results of the jobs by key, in plain Python: no line of Holon is shared."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-from nodes.sim.keyed.jobs import WINDOWS
+from nodes.sim.keyed.jobs import KEYS, LONGER, WINDOWS
 from nodes.sim.options import Options
 
 Windows = dict[int, list[tuple[int, dict[str, Any]]]]
@@ -31,3 +31,20 @@ def keyed(options: Options, windows: Windows) -> list[Any]:
         shown = [list(item) for item in sorted(counts.items())]
         results += [{"partition": partition, "end": end, "sums": shown} for partition in range(options.partitions)]
     return results
+
+
+def sharded(options: Options, windows: Windows) -> list[Any]:
+    """Of all keys, whichever partition has answered for them."""
+    results: list[Any] = []
+    sums: dict[int, Counter[int]] = {}
+    size = LONGER * options.window_ms
+    for end, events in windows.items():
+        longer = ((end - 1) // size + 1) * size
+        sums.setdefault(longer, Counter()).update(event["id"] % KEYS % 3 for _, event in events)
+        counts = Counter(event["id"] % KEYS for _, event in events)
+        results += [{"end": end, "key": key, "count": count, "of": len(events)} for key, count in counts.items()]
+        seen: dict[int, set[int]] = {}
+        for _, event in events:
+            seen.setdefault(event["key"], set()).add(event["id"])
+        results += [{"end": end, "key": key, "ids": sorted(ids)} for key, ids in seen.items()]
+    return results + [{"end": end, "sums": [list(item) for item in sorted(each.items())]} for end, each in sums.items()]

@@ -1,4 +1,4 @@
-"""A job that keeps state by key on all of its tracks: shared, private, and in a later stage."""
+"""Jobs by key: one with state on all of its tracks, shared, private and in a later stage; and one with shards."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from wcrdt.lattices.sets import GSet
 if TYPE_CHECKING:
     from nodes.sim.options import Options
 
+KEYS = 97
+"""Of the job with shards: enough of them to be columns at times."""
+LONGER = 3
+"""Windows of its second stage are so many times as long."""
 WINDOWS = 5
 """Windows of the second stage are so many times as long."""
 
@@ -45,3 +49,38 @@ def keyed(options: Options) -> type[ProcessingFunction[Any]]:
             ctx.emit({"partition": ctx.partition, "end": window.end_ms, "sums": shown})
 
     return Keyed
+
+
+def sharded(options: Options) -> type[ProcessingFunction[Any]]:
+    """Two states of which each partition answers for its keys, beside one of all, and longer windows of their rows."""
+
+    class Sharded(ProcessingFunction[Any]):
+        counts = WCRDT(MapOf(GCounter()), Tumbling(options.window_ms), sharded=True)
+        seen = WCRDT(MapOf(GSet[int]()), Tumbling(options.window_ms), sharded=True)
+        total = WCRDT(GCounter(), Tumbling(options.window_ms))
+        sums = WCRDT(MapOf(GCounter()), Tumbling(LONGER * options.window_ms), stage=1)
+
+        def process(self, event: Any, ctx: Context) -> None:
+            self.counts.insert((event.id % KEYS, 1), event.ts)
+            self.seen.insert((event.key, event.id), event.ts)
+            self.total.insert(1, event.ts)
+
+        @on_window(counts)
+        async def each(self, window: Window, ctx: Context) -> None:
+            total = await self.total.window_value(window)
+            for key, count in (await self.counts.window_value(window)).items():
+                self.sums.insert((key % 3, count), window.start_ms)
+                ctx.emit({"end": window.end_ms, "key": key, "count": count, "of": total})
+
+        @on_window(seen)
+        async def members(self, window: Window, ctx: Context) -> None:
+            for key, ids in (await self.seen.window_value(window)).items():
+                ctx.emit({"end": window.end_ms, "key": key, "ids": sorted(ids)})
+
+        @on_window(sums, scope="global")
+        async def report(self, window: Window, ctx: Context) -> None:
+            ctx.emit(
+                {"end": window.end_ms, "sums": [list(each) for each in (await self.sums.window_value(window)).items()]}
+            )
+
+    return Sharded

@@ -190,7 +190,10 @@ class KeyedColumns:
 
     def to_wire(self) -> list[type_of_wire]:
         """``[format, form of keys, columns of keys ..., the leaf's columns]``, in the order of keys."""
-        keys, rows = self.ordered()
+        return self.wire_of(*self.ordered())
+
+    def wire_of(self, keys: Keys, rows: Indices) -> list[type_of_wire]:
+        """The same of some rows alone, in the order of their keys."""
         return [FORMAT, *keys.to_wire(), self.leaf.to_wire(rows)]
 
 
