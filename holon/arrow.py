@@ -12,7 +12,7 @@ from holon.columnar.atoms.columns import ABSENT, Column, Kind, Layout, Path
 from holon.columnar.atoms.reader import AtomReader, Atoms, single, write_atom
 from holon.columnar.structs.plan import structs_of
 from holon.errors import JobError
-from holon.formats.arrow_fields import LightRows, converted, kind_refusal, refusal
+from holon.formats.arrow_fields import LightRows, kind_refusal, refusal
 from holon.formats.arrow_plan import (
     KINDS,
     Plain,
@@ -28,7 +28,7 @@ from holon.formats.arrow_plan import (
     plain_kind,
     without_unfit,
 )
-from holon.formats.formats import Decoded
+from holon.formats.formats import Decoded, converted
 from holon.formats.json_columns import JsonColumns
 from holon.formats.record_fields import without_fields
 

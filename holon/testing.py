@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from holon.columnar.record_parts import RecordParts
-from holon.formats.formats import headers_requested_by
+from holon.formats.formats import Format, WritableFormat, headers_requested_by
 from holon.formats.input_run import Input
 from holon.input_layout import InputLayout
 from holon.job import DEAD, LATE, MAIN, Job, encode_json
@@ -101,7 +101,7 @@ class JobTestDriver:
         key: str | bytes | None = None,
         headers: Mapping[str, str | bytes] | None = None,
     ) -> None:
-        """Append records to a partition: bytes as they are, anything else as JSON.
+        """Append records to a partition: bytes as they are, anything else as JSON, or as the format writes it.
 
         In a job of several sources a partition is a topic, or a topic and its partition; the job's numbers count over
         all of its topics.
@@ -111,9 +111,10 @@ class JobTestDriver:
         """
         assert not self._ended, "fed after finish"
         number = self._number(partition)
+        format = self.layout[number].source.format
         for n, record in enumerate(records):
             header = b"" if identity is None else identity._replace(n=identity.n + n).to_bytes()
-            fed = _Fed(encode_json(record), self.clock_ms, header, _bytes(key), _named(headers))
+            fed = _Fed(payload_of(format, record), self.clock_ms, header, _bytes(key), _named(headers))
             self._log[number].append(fed)
         self._settle()
 
@@ -255,6 +256,13 @@ class JobTestDriver:
                 identity = OutputId.from_bytes(header) if header else None
                 if identity is None or repeats.is_new(partition, identity):
                     self._emitted.append((output, partition, identity, value))
+
+
+def payload_of(format: Format[Any], record: Any) -> bytes:
+    """A record's value: bytes as they are, anything else as the format writes it, which is JSON of most formats."""
+    if isinstance(format, WritableFormat) and not isinstance(record, bytes):
+        return format.encode(record)
+    return encode_json(record)
 
 
 def _layout(job: Job[Any], partitions: int | Mapping[str, int]) -> InputLayout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS
 from deploy.mutants.planted_code import CODE
-from deploy.mutants.planted_events import ARROW, EVENTS
+from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
 from deploy.mutants.planted_files import FILES
 from deploy.mutants.planted_flows import FLOWS
 from deploy.mutants.planted_handlers import HANDLERS
@@ -30,5 +30,6 @@ MUTANTS = (
     *SESSIONS,
     *EVENTS,
     *ARROW,
+    *REGISTRIES,
     *HANDLERS,
 )

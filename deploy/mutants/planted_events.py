@@ -1,9 +1,11 @@
-"""Bugs in how events become columns: those that are one of several Structs, and record batches of Arrow."""
+"""Bugs in how records become events: several Structs, record batches of Arrow, schemas of registries."""
 
 from __future__ import annotations
 
 from deploy.mutants.model import Mutant
 
+AVRO = ("tests/unit/holon/formats/test_avro.py",)
+AWAITED = ("tests/unit/nodes/streams/test_awaited_schemas.py",)
 UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py", "tests/laws/test_drawn_columns.py")
 ARROW_TYPES = ("tests/unit/holon/formats/test_arrow.py",)
 ARROW_BATCHES = ("tests/unit/holon/formats/test_arrow_batches.py",)
@@ -109,5 +111,43 @@ ARROW = (
         "np.cumsum([0, *(each.height for each in items)])",
         "np.cumsum([0, *(0 for each in items)])",
         tests=ARROW_BATCHES,
+    ),
+)
+
+REGISTRIES = (
+    Mutant(
+        "a value of a shorter schema is read with bytes left",
+        "holon/formats/avro/reading.py",
+        "if source.tell() != len(payload):",
+        "if False:",
+        tests=AVRO,
+    ),
+    Mutant(
+        "a recursive schema is read as deep as the bytes say",
+        "holon/formats/avro/plan.py",
+        "if name in self._open:",
+        "if False:",
+        tests=AVRO,
+    ),
+    Mutant(
+        "schemas that a node has met change the job's fingerprint",
+        "holon/formats/registry.py",
+        'return "schemas of a registry"',
+        'return f"schemas of a registry {sorted(self._found)}"',
+        tests=AVRO,
+    ),
+    Mutant(
+        "records behind one whose schema is not known are read before it",
+        "nodes/streams/io/awaited_schemas.py",
+        "row, ids = missing",
+        "row, ids = len(chunk.offsets) - 1, missing[1]",
+        tests=AWAITED,
+    ),
+    Mutant(
+        "a registry that is away holds up the partitions of all registries",
+        "nodes/streams/io/awaited_schemas.py",
+        "return partition in self._waiting",
+        "return bool(self._waiting)",
+        tests=AWAITED,
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,7 +10,6 @@ import pyarrow as pa
 from msgspec import inspect
 
 from holon.columnar.atoms.types import is_read_as, is_text, value_type
-from holon.formats.formats import decode_each
 
 E = TypeVar("E")
 Check = Callable[[Any], bool]
@@ -156,12 +154,3 @@ class LightRows:
         except (msgspec.ValidationError, RecursionError):
             return None
         return list(map(self._row, *found))
-
-
-def converted(values: Sequence[Any], of: Any) -> tuple[list[Any], dict[int, str]]:
-    """Events of Python values, and why there is none by the place of its values; ``events`` has the others only."""
-    try:
-        return msgspec.convert(values, list[of]), {}
-    except (msgspec.ValidationError, RecursionError):
-        events, _, bad = decode_each(values, partial(msgspec.convert, type=of))
-        return events, dict(bad)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import msgspec
@@ -93,6 +94,15 @@ class TypedFormat(Protocol):
 
 
 @runtime_checkable
+class WritableFormat(Protocol):
+    """The method of a format beside ``Format`` whose records are no JSON, for what writes records of a test."""
+
+    def encode(self, event: Any) -> bytes:
+        """A record's value of an event."""
+        ...
+
+
+@runtime_checkable
 class RecordFormat(Protocol):
     """The members of a format beside ``Format`` whose events hold more of a record than its value."""
 
@@ -140,6 +150,15 @@ def decode_each(
     return events, np.array(rows, dtype=np.intp), bad
 
 
+def converted(values: Sequence[Any], of: Any) -> tuple[list[Any], dict[int, str]]:
+    """Events of Python values, and why there is none by the place of its values; ``events`` has the others only."""
+    try:
+        return msgspec.convert(values, list[of]), {}
+    except (msgspec.ValidationError, RecursionError):
+        events, _, bad = decode_each(values, partial(msgspec.convert, type=of))
+        return events, dict(bad)
+
+
 class MarkedFormat(ABC, Generic[E]):
     """A format of a type whose fields may be marked; those come from the record around the value.
 
@@ -164,11 +183,25 @@ class MarkedFormat(ABC, Generic[E]):
     def _decode_values(self, payloads: Sequence[bytes]) -> Decoded[E]:
         """Values alone, without the marked fields."""
 
-    @abstractmethod
     def decode_records(
         self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
     ) -> Decoded[E]:
         """As ``RecordFormat`` has it."""
+        fields = self.record_fields
+        assert fields is not None, "requested"
+        parts = RecordParts() if parts is None else parts
+        found = self._decode_values(fields.filled(payloads, parts))
+        bad = list(found.bad)
+        columns, without = fields.columns(timestamps_ms, parts)
+        index = range(len(payloads)) if found.rows is None else found.rows.tolist()
+        good = [(row, value) for row, value in zip(index, found.events, strict=True) if row not in without]
+        known = {row for row, _ in bad}
+        bad += [(row, reason) for row, reason in without.items() if row not in known]
+        taken = {name: [column[row] for row, _ in good] for name, column in columns.items()}
+        events, refused = fields.events([value for _, value in good], taken)
+        bad += [(good[at][0], reason) for at, reason in refused.items()]
+        kept = [row for at, (row, _) in enumerate(good) if at not in refused]
+        return Decoded(np.array(kept, np.intp) if bad else None, events=events, bad=sorted(bad))
 
 
 class Json(MarkedFormat[E]):
@@ -185,24 +218,6 @@ class Json(MarkedFormat[E]):
     def _decode_values(self, payloads: Sequence[bytes]) -> Decoded[E]:
         events, rows, bad = decode_each(payloads, self._decode)
         return Decoded(rows, events=events, bad=bad)
-
-    def decode_records(
-        self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
-    ) -> Decoded[E]:
-        fields = self.record_fields
-        assert fields is not None, "requested"
-        parts = RecordParts() if parts is None else parts
-        values, rows, bad = decode_each(fields.filled(payloads, parts), self._decode)
-        columns, without = fields.columns(timestamps_ms, parts)
-        index = range(len(payloads)) if rows is None else rows.tolist()
-        good = [(row, value) for row, value in zip(index, values, strict=True) if row not in without]
-        known = {row for row, _ in bad}
-        bad += [(row, reason) for row, reason in without.items() if row not in known]
-        taken = {name: [column[row] for row, _ in good] for name, column in columns.items()}
-        events, refused = fields.events([value for _, value in good], taken)
-        bad += [(good[at][0], reason) for at, reason in refused.items()]
-        kept = [row for at, (row, _) in enumerate(good) if at not in refused]
-        return Decoded(np.array(kept, np.intp) if bad else None, events=events, bad=sorted(bad))
 
     def describe(self) -> str:
         return f"json {self.type!r}{describe_fields(self.record_fields)}"

@@ -20,6 +20,7 @@ from holon.columnar.structs.reader import StructReader
 from holon.errors import DeserializationError, JobError
 from holon.formats.batch import Column, take_columns
 from holon.formats.formats import Decoded, MarkedFormat, decode_each, describe_fields
+from holon.formats.record_fields import RecordFields
 
 E = TypeVar("E")
 Step = Callable[[Any], Any]
@@ -85,18 +86,7 @@ class JsonColumns(MarkedFormat[E]):
         assert fields is not None, "requested"
         parts = RecordParts() if parts is None else parts
         found = self._decode_values(fields.filled(payloads, parts))
-        columns, without = fields.columns(timestamps_ms, parts)
-        known = {row for row, _ in found.bad}
-        bad = sorted([*found.bad, *((row, reason) for row, reason in without.items() if row not in known)])
-        rows = np.arange(len(payloads)) if found.rows is None else found.rows
-        values = dict(found.columns)
-        if without:
-            kept = np.isin(rows, list(without), invert=True)
-            values, rows = take_columns(values, np.flatnonzero(kept)), rows[kept]
-        for field in fields.fields:
-            column = columns[field.name]
-            values[field.name] = field.column([column[row] for row in rows.tolist()] if bad else column)
-        return Decoded(rows if bad else None, columns=values, bad=bad)
+        return with_record_columns(fields, found, len(payloads), timestamps_ms, parts)
 
     def _decode_values(self, payloads: Sequence[bytes]) -> Decoded[E]:
         loops = installed()
@@ -175,6 +165,24 @@ class JsonColumns(MarkedFormat[E]):
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
         return f"json columns {self.type!r}{describe_fields(self.record_fields)}"
+
+
+def with_record_columns(
+    fields: RecordFields[Any], found: Decoded[Any], count: int, timestamps_ms: NDArray[np.int64], parts: RecordParts
+) -> Decoded[Any]:
+    """The columns of values and of the marked fields of the same records, ``count`` of them."""
+    columns, without = fields.columns(timestamps_ms, parts)
+    known = {row for row, _ in found.bad}
+    bad = sorted([*found.bad, *((row, reason) for row, reason in without.items() if row not in known)])
+    rows = np.arange(count) if found.rows is None else found.rows
+    values = dict(found.columns)
+    if without:
+        kept = np.isin(rows, list(without), invert=True)
+        values, rows = take_columns(values, np.flatnonzero(kept)), rows[kept]
+    for field in fields.fields:
+        column = columns[field.name]
+        values[field.name] = field.column([column[row] for row in rows.tolist()] if bad else column)
+    return Decoded(rows if bad else None, columns=values, bad=bad)
 
 
 def _value_or_none(path: Path, steps: Mapping[Path, Step], place: int = 0) -> Step:

@@ -20,6 +20,7 @@ UNEXPECTED = "unexpected "
 EXTRAS = {
     "confluent_kafka": "kafka",
     "datasketches": "sketches",
+    "fastavro": "avro",
     "jgo": "broker",
     "matplotlib": "plots",
     "pandas": "spark",

@@ -12,6 +12,7 @@ import msgspec
 from holon.errors import UserFunctionError
 from holon.job import UNSTABLE
 from holon.testing import JobTestDriver
+from nodes.schema_registry.commands import SchemasOfRegistries, learn_all
 
 SAVE_AFTER, LOSE_AFTER = 50, 100
 """Records of a partition after which its state is saved, and those after which it is lost."""
@@ -28,7 +29,10 @@ class FedRecord(msgspec.Struct, array_like=True):
 
 
 class ReplayInput(msgspec.Struct):
-    """The input of a replay: the partitions of each topic, and ``records`` in the order of their stamps."""
+    """The input of a replay: the partitions of each topic, and ``records`` in the order of their stamps.
+
+    ``schemas``: those of registries that records name.
+    """
 
     reference: str
     on_error: str | None
@@ -36,6 +40,7 @@ class ReplayInput(msgspec.Struct):
     partitions: dict[str, int]
     records: list[FedRecord]
     loses_state: bool
+    schemas: SchemasOfRegistries = {}
 
 
 class ReplayStep(msgspec.Struct):
@@ -53,6 +58,7 @@ def main() -> None:
     from nodes.streams.jobs import load_job, with_policy
 
     job = with_policy(load_job(given.reference), given.on_error)  # type: ignore[arg-type]
+    learn_all(job.formats, given.schemas)
     with Path(sys.argv[2]).open("wb") as out:
         for step in steps(job, given):
             out.write(msgspec.json.encode(step) + b"\n")

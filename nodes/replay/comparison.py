@@ -27,6 +27,7 @@ from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.python_process import child_environment, module_command
 from nodes.replay.child import FedRecord, ReplayInput, ReplayStep
+from nodes.schema_registry.commands import SchemasOfRegistries
 from nodes.streams.control_history import JobControlHistory
 from nodes.streams.upstream import upstream_incarnations
 
@@ -127,15 +128,20 @@ def prefix(log: Log, layout: InputLayout, records: int) -> list[RecordPlace]:
 
 
 def replay_twice(
-    reference: str, name: str, on_error: str | None, partitions: dict[str, int], places: list[RecordPlace]
+    reference: str,
+    name: str,
+    on_error: str | None,
+    partitions: dict[str, int],
+    places: list[RecordPlace],
+    schemas: SchemasOfRegistries | None = None,
 ) -> Replayed:
-    """Run both replays and compare them step by step; ``partitions``: of each topic.
+    """Run both replays and compare them step by step; ``partitions``: of each topic; ``schemas``: those of registries.
 
     Raises ``RunFailed`` if the job's code ends a process.
     """
     with tempfile.TemporaryDirectory(prefix="holon-replay-") as folder:
         first, second = (
-            _replay(Path(folder, str(number)), reference, on_error, partitions, places, number)
+            _replay(Path(folder, str(number)), reference, on_error, partitions, places, schemas or {}, number)
             for number in range(len(WAYS))
         )
     found = Replayed(name, len(places), sum(partitions.values()), True)
@@ -155,6 +161,7 @@ def _replay(
     on_error: str | None,
     partitions: dict[str, int],
     places: list[RecordPlace],
+    schemas: SchemasOfRegistries,
     number: int,
 ) -> list[ReplayStep]:
     folder.mkdir()
@@ -162,7 +169,7 @@ def _replay(
         FedRecord(place.partition, place.stamp_ms, None if place.null else place.value, place.key, place.headers)
         for place in places
     ]
-    given = ReplayInput(reference, on_error, sys.path, partitions, records, loses_state=number > 0)
+    given = ReplayInput(reference, on_error, sys.path, partitions, records, number > 0, schemas)
     (folder / "given").write_bytes(msgspec.msgpack.encode(given))
     command = module_command("nodes.replay.child", str(folder / "given"), str(folder / "steps"))
     ran = subprocess.run(command, env=child_environment(WAYS[number]), stdout=subprocess.DEVNULL, check=False)

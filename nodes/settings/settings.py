@@ -19,6 +19,7 @@ from nodes.errors import SettingsError, nearest
 from nodes.settings.kafka_properties import kafka_property, kafka_warnings
 from nodes.settings.metrics import MetricsSettings, metrics_warnings, refused_metrics
 from nodes.settings.renamed import RENAMED
+from nodes.settings.schema_registry import RegistrySettings
 from nodes.settings.sources import (
     KAFKA,
     GivenSources,
@@ -128,6 +129,7 @@ class Settings:
     checkpoints: CheckpointSettings = CheckpointSettings()
     files: FilesSettings = FilesSettings()
     redis: RedisSettings = RedisSettings()
+    schema_registry: RegistrySettings = RegistrySettings()
     view: ViewSettings = ViewSettings()
     logging: LoggingSettings = LoggingSettings()
     metrics: MetricsSettings = MetricsSettings()

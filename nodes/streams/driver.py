@@ -21,6 +21,7 @@ from nodes.machine.config import WantedInput
 from nodes.machine.node import Node
 from nodes.runtime.control_reader import ControlReader
 from nodes.runtime.heartbeat_topics import HeartbeatTopics
+from nodes.streams.io.awaited_schemas import AwaitedSchemas
 from nodes.streams.io.fetching import Fetched, Fetching
 from nodes.streams.io.inputs import input_of
 from nodes.streams.io.joining import Joining
@@ -51,6 +52,7 @@ class Driver:
     Args: ``now_ms``: the node's clock. ``crashpoint`` is called with a name at every point at which a crash must be
     survived; ``report`` gets lines for the operator. ``saver`` saves checkpoints, ``loader`` loads them, ``merger``
     does what merged checkpoints need: one that waits for the store holds up neither the others nor the node.
+    ``schemas``: those that formats request from a registry; None: all that they need is known.
     ``control_at`` is the offset up to which the node's history holds.
     """
 
@@ -68,6 +70,7 @@ class Driver:
         loader: Saver[e.Event | Fetched] | None = None,
         piece_bytes: int = PIECE_BYTES,
         merger: Saver[e.Event] | None = None,
+        schemas: AwaitedSchemas | None = None,
         control_at: int = 0,
     ) -> None:
         self.node = node
@@ -80,6 +83,7 @@ class Driver:
         self.saver = DirectSaver() if saver is None else saver
         self.loader = DirectSaver() if loader is None else loader
         self.merger = DirectSaver() if merger is None else merger
+        self.schemas = schemas
         self.loading = 0
         self.input_records = 0
         self._storing = Storing(checkpoints, node.run, node.ownership, crashpoint, report)
@@ -121,6 +125,8 @@ class Driver:
     def _turn(self, ready: Collection[TopicPartition] | None) -> bool:
         self.truncation.check()
         now = self.now_ms()
+        if self.schemas is not None:
+            self.schemas.poll(now)
         self.hurry = False
         if not self._begun:
             self._begun = True
@@ -257,7 +263,7 @@ class Driver:
             if ready is not None and self._source[wanted.partition] not in ready:
                 continue
             self.truncation.verify_begin(wanted)
-            chunk = self._read_input(wanted)
+            chunk = self._readable(wanted, self._read_input(wanted))
             if chunk.next_offset > wanted.offset:
                 self.crashpoint("after-read")
                 records += len(chunk)
@@ -272,6 +278,10 @@ class Driver:
         self._slow = not 0 <= self.now_ms() - began_ms <= LONG_STEP_MS
         return True
 
+    def _readable(self, wanted: WantedInput, chunk: FetchedRecords) -> FetchedRecords:
+        """The records whose schemas are known; the partition waits for those of the others."""
+        return chunk if self.schemas is None else self.schemas.readable(wanted.partition, chunk, self.now_ms())
+
     def _query_ends(self) -> None:
         """Query the ends of silent inputs: only the log's answer proves that nothing has come; a read may be late."""
         silent = self.node.silent_inputs()
@@ -284,7 +294,10 @@ class Driver:
 
     def _wanted(self) -> list[WantedInput]:
         """None while all slots are on their way: what they hold decides who can go on here."""
-        return [] if self._fetching.whole else self.node.wanted()
+        if self._fetching.whole:
+            return []
+        wanted, schemas = self.node.wanted(), self.schemas
+        return wanted if schemas is None else [one for one in wanted if not schemas.waits(one.partition)]
 
     def _is_cut(self, chunk: FetchedRecords) -> bool:
         """True if the read ended because it was large enough, as it does where there is a backlog."""

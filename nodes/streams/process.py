@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from types import FrameType
 
+from holon.formats.registry import FoundSchema, schemas_of
 from holon.job import Job
 from holon.tracks.job_code import FunctionCall
 from nodes.checkpoints.opening import open_checkpoints
@@ -34,10 +35,13 @@ from nodes.runtime.node_process import NodeShell, named_errors
 from nodes.runtime.process_start import IDLE_WAIT_S, monotonic_ms, node_log
 from nodes.runtime.stop_signals import StopSignals
 from nodes.runtime.turns import Wait, turn_until
+from nodes.schema_registry.client import RegistryClient
+from nodes.settings.schema_registry import RegistrySettings
 from nodes.settings.settings import Settings
 from nodes.streams.control_history import JobControlHistory
 from nodes.streams.crashing_records import RecordsApart
 from nodes.streams.driver import Driver
+from nodes.streams.io.awaited_schemas import AwaitedSchemas
 from nodes.streams.io.inputs import use_parts
 from nodes.streams.io.joining import FellBehind
 from nodes.streams.jobs import heartbeat_topic, open_history, with_policy
@@ -76,6 +80,17 @@ def node_config(settings: Settings, number: int, expected: int, until: Sequence[
         replicas=node.replicas,
         standby_after_ms=node.standby_after_ms,
     )
+
+
+def awaited_schemas(run: JobRun, settings: RegistrySettings) -> AwaitedSchemas | None:
+    """The schemas that the job's input names; None where it names none."""
+    if not any(schemas_of(source.format) for source in run.job.sources):
+        return None
+
+    def fetch(url: str, id: int) -> FoundSchema:
+        return RegistryClient(url, settings).fetch(id)
+
+    return AwaitedSchemas(run.layout, fetch, logger.warning, lambda: ThreadSaver("schemas"))
 
 
 class NodeProcess(NodeShell):
@@ -145,6 +160,7 @@ class NodeProcess(NodeShell):
             saver=ThreadSaver("saver"),
             loader=ThreadSaver("loader"),
             merger=ThreadSaver("merger"),
+            schemas=awaited_schemas(run, settings.schema_registry),
             control_at=history.offset,
         )
         self.driver.report_figures({PID: os.getpid()})

@@ -19,6 +19,7 @@ from nodes.settings.settings import Settings
 CORE = ("lmdb", "msgspec", "numpy", "obstore", "psutil", "rich", "structlog", "typer")
 EXTRAS = {
     "arrow": ("pyarrow",),
+    "avro": ("fastavro",),
     "broker": ("confluent-kafka", "jgo"),
     "fast": ("cramjam", "numba"),
     "kafka": ("confluent-kafka",),

@@ -45,11 +45,14 @@ def profile(
         raise Failure(2, "--data and --topic exclude each other")
     settings = given.settings()
     declared = job_named(job, settings)
+    from holon.formats.registry import schemas_of
+    from holon.input_layout import InputLayout
     from nodes.compiled import loading as compiled
     from nodes.profiling.profile import profiled
     from nodes.profiling.records import FileRecords, ProfiledRecords, TopicRecords
     from nodes.profiling.sampling import flame_graph
     from nodes.runtime.log_opening import open_settings_log
+    from nodes.schema_registry.commands import fetch_missing
     from nodes.streams.io.inputs import use_parts
 
     if len(declared.sources) > 1 and (data is not None or topic is not None):
@@ -58,6 +61,10 @@ def profile(
         compiled.ensure()
 
     def measure(found: ProfiledRecords) -> None:
+        layout = InputLayout(declared.sources, found.partitions)
+        if any(schemas_of(form) for form in declared.formats):
+            for partition, run in found.runs(settings.node.batch_max_records):
+                fetch_missing(layout[partition].source.format, run.payloads, settings.schema_registry)
         note(f"processing records for {seconds:g} s of processor time")
         result, sampler = profiled(declared, found, settings.node.batch_max_records, seconds)
         if flamegraph is not None:

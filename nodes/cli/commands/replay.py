@@ -41,6 +41,7 @@ def replay(
     from nodes.errors import RunFailed
     from nodes.replay.comparison import counted_upstream, prefix, replay_twice, without_duplicates
     from nodes.runtime.log_opening import open_settings_log
+    from nodes.schema_registry.commands import fetch_missing, known_schemas
     from nodes.streams.io.inputs import use_parts
     from nodes.streams.jobs import input_layout
 
@@ -49,7 +50,11 @@ def replay(
         use_parts(log, declared)
         read = prefix(log, layout, records)
         places = without_duplicates(read, counted_upstream(log, declared))
-    found = replay_twice(job, declared.name, settings.node.on_error, layout.topics, places)
+    for partition in range(layout.partitions):
+        values = [place.value for place in places if place.partition == partition]
+        fetch_missing(layout[partition].source.format, values, settings.schema_registry)
+    schemas = known_schemas(declared.formats)
+    found = replay_twice(job, declared.name, settings.node.on_error, layout.topics, places, schemas)
     found.duplicates = len(read) - len(places)
     if as_json:
         emit_json(found)

@@ -1,0 +1,139 @@
+"""Avro records and a schema registry in a process of its own: what it answers, and what a fleet does without it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import fastavro
+import msgspec
+import pytest
+
+from holon.formats.registry import RegisteredSchema, UnknownSchema, head_of
+from nodes.errors import Unreachable
+from nodes.schema_registry.client import RegistryClient
+from nodes.settings.schema_registry import RegistrySettings
+from nodes.settings.value_types import Secret
+from tests.integration.certificates import make_certificates
+from tests.integration.fleet_support import SLOWLY_SUSPECTED, Command, Stage, owners
+from tests.integration.jobs_mixed import INPUT, Event
+from tests.integration.jobs_registry import FIRST, SECOND
+from tests.integration.registry_server import RegistryProcess
+
+JOB = "tests.integration.jobs_registry:job"
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[RegistryProcess]:
+    made = RegistryProcess(tmp_path / "schemas.json")
+    yield made
+    made.away()
+
+
+class AvroStage(Stage):
+    """Events as Avro, by one of two schemas: of partition 0 by ``schema``, of the others by the first."""
+
+    def __init__(self, folder: Path, registry: RegistryProcess) -> None:
+        self.reference = f"{JOB}?port={registry.port}"
+        super().__init__(folder, SLOWLY_SUSPECTED)
+        self.ids = [registry.register("in-value", json.dumps(schema)) for schema in (FIRST, SECOND)]
+        self.schema = 0
+
+    def put(self, partition: int, *rows: bytes) -> None:
+        number = self.schema if partition == 0 else 0
+        schema = fastavro.parse_schema([FIRST, SECOND][number])
+        events = [msgspec.json.decode(row, type=Event) for row in rows]
+        self.events[partition] += events
+        self.log.append(INPUT, partition, [self._written(schema, self.ids[number], event) for event in events])
+
+    def _written(self, schema: Any, id: int, event: Event) -> bytes:
+        out = BytesIO()
+        out.write(head_of(id))
+        fastavro.schemaless_writer(out, schema, msgspec.to_builtins(event) | {"source": None})
+        return out.getvalue()
+
+
+def test_a_fleet_waits_for_a_registry_only_where_it_must_and_is_exact(
+    tmp_path: Path, registry: RegistryProcess
+) -> None:
+    stage = AvroStage(tmp_path, registry)
+    stage.feed(800)
+    run = stage.open()
+    lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
+    with stage.fleet(2, lines=lines) as fleet:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: sum(monitor.taken()) == stage.fed, "all is read", fleet)
+        registry.away()
+        waits_at = monitor.taken()[0]
+        stage.schema = 1
+        stage.feed(800)
+        ends = [len(stage.events[partition]) for partition in range(stage.partitions)]
+        stage.until(monitor, lambda: monitor.taken()[1:] == ends[1:], "the others go on", fleet)
+        assert monitor.taken()[0] == waits_at
+        number = owners(monitor)[0]
+        assert number is not None and fleet.kill(number)
+        stage.until(monitor, lambda: owners(monitor)[0] == 1 - number, "partition 0 is taken over", fleet)
+        stage.log.append(INPUT, 1, [head_of(99) + b"\x02", b"\x01older", head_of(stage.ids[0]) + b"\x02"])
+        assert monitor.taken()[0] == waits_at
+        registry.back()
+        done = stage.finish(run, fleet)
+        fleet.await_lines()
+    stage.assert_exact()
+    assert (done.counts().accepted, done.counts().dead) == (stage.fed, 3)
+    said = [text for _, text in iter(lambda: lines.get() if lines.qsize() else None, None)]
+    away = [text for text in said if "does not answer" in text and "in[0] waits, and all others go on" in text]
+    assert 1 <= len(away) <= 2, "once a node"
+    assert any(f"{registry.url} answers again" in text for text in said)
+    assert any(f"the schema registry {registry.url} has no schema 99" in text for text in said)
+    with Command("dlq", "list", stage.reference, "--json", stage=stage) as command:
+        reasons = sorted(letter["reason"] for letter in command.json()["letters"])
+    assert reasons == [
+        "the registry has no schema 99",
+        "the value begins with 01, not with the 00 of a schema registry",
+        "the value ends too early: it is damaged, or of another schema",
+    ]
+    with Command("replay", stage.reference, "--json", stage=stage) as command:
+        assert command.json()["deterministic"]
+    stage.log.close()
+
+
+def test_the_registry_s_answers_are_told_apart(tmp_path: Path, registry: RegistryProcess) -> None:
+    address = '{"type":"record","name":"Address","fields":[{"name":"city","type":"string"}]}'
+    registry.register("of%2Faddress", address)
+    refers = [{"name": "Address", "subject": "of/address", "version": 1}]
+    id = registry.register("in-value", '{"type":"array","items":"Address"}', references=refers)
+    client = RegistryClient(registry.url, RegistrySettings())
+    found = client.fetch(id)
+    assert found == RegisteredSchema(
+        '{"type":"array","items":"Address"}', references=(("Address", RegisteredSchema(address)),)
+    )
+    assert client.fetch(77) == UnknownSchema()
+    with pytest.raises(Unreachable, match=r"HTTP 404; is this the address of a schema registry\?"):
+        RegistryClient(f"{registry.url}/elsewhere", RegistrySettings()).fetch(id)
+    registry.away()
+    with pytest.raises(Unreachable, match=r"does not answer: .*refused"):
+        client.fetch(id)
+
+
+def test_a_registry_with_tls_and_a_password(tmp_path: Path) -> None:
+    make_certificates(tmp_path)
+    pem = tmp_path / "broker.pem"
+    registry = RegistryProcess(tmp_path / "schemas.json", "ann:pa:ss", pem, pem)
+    url = registry.url.replace("http:", "https:")
+    try:
+        trusted = RegistrySettings("ann", Secret("pa:ss"), str(tmp_path / "authority.pem"))
+        assert RegistryClient(url, trusted).fetch(1) == UnknownSchema()
+        wrong = RegistrySettings("ann", Secret("sesame"), str(tmp_path / "authority.pem"))
+        with pytest.raises(Unreachable, match=r"HTTP 401 .*set schema_registry\.username") as raised:
+            RegistryClient(url, wrong).fetch(1)
+        assert "sesame" not in str(raised.value)
+        with pytest.raises(Unreachable, match="certificate"):
+            RegistryClient(url, RegistrySettings()).fetch(1)
+    finally:
+        registry.away()
+    with pytest.raises(Unreachable, match="the password would cross the network unencrypted"):
+        RegistryClient("http://registry.invalid", wrong).fetch(1)
