@@ -256,10 +256,17 @@ FLOWS = (
         tests=USER_JOBS,
     ),
     Mutant(
+        "a topic's records of a user's simulated job are on the partitions of another",
+        "nodes/sim/user_jobs/drawing.py",
+        "parts += _parts(lines[topic], count, rng)",
+        "parts = _parts(lines[topic], count, rng) + parts",
+        tests=USER_JOBS,
+    ),
+    Mutant(
         "a reset of a user's simulated job passes over its input",
         "nodes/sim/user_jobs/simulated.py",
-        'source = replace(only, start="earliest")',
-        "source = only",
+        'return replace(source, start="earliest", idle_timeout_ms=idle)',
+        "return replace(source, idle_timeout_ms=idle)",
         tests=USER_JOBS,
     ),
     Mutant(

@@ -36,7 +36,7 @@ class Case:
     ``late_by``: allowed lateness in windows. ``idle``: punctuation may move partitions, so what is late depends on
     the order on the broadcast; with ``backlog`` none is late for that. ``fails``: it stops at the first marked
     record. ``since``: the first seed that draws it. ``further_windows``: how many times as long windows of windows are.
-    ``second_topic``: that of the other half of the partitions.
+    ``further_topics``: those of equal shares of the partitions, ``topic`` has the rest.
 
     ``feeds`` and ``check``, of a world, belong to a job of a user (None: drawn records, and ``checks.check_results``).
     ``log_begins_ms``: the log's time at the start. ``bounded``: the job starts on a bounded input.
@@ -54,7 +54,7 @@ class Case:
     since: int = 0
     further_windows: tuple[int, ...] = ()
     topic: str = TOPIC
-    second_topic: str | None = None
+    further_topics: tuple[str, ...] = ()
     feeds: Callable[[Options, random.Random], list[Feed]] | None = None
     check: Callable[[Any], None] | None = None
     log_begins_ms: int = 0
@@ -62,7 +62,6 @@ class Case:
 
     def topics(self, partitions: int) -> dict[str, int]:
         """The partitions of each topic, of so many in all."""
-        if self.second_topic is None:
-            return {self.topic: partitions}
-        second = partitions // 2
-        return {self.topic: partitions - second, self.second_topic: second}
+        share = partitions // (1 + len(self.further_topics))
+        first = partitions - share * len(self.further_topics)
+        return {self.topic: first} | dict.fromkeys(self.further_topics, share)

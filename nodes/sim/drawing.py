@@ -26,7 +26,7 @@ def draw(
     others = sorted(name for name, kind in CASES.items() if not kind.backlog and not kind.since)
     chosen = case if case is not None else case_of(seed) or _newer_case(seed) or rng.choice(others)
     rng = random.Random(f"options {seed} {chosen}")
-    partitions = max(rng.choice([1, 2, 2, 3, 3, 4, 5]), 1 if CASES[chosen].second_topic is None else 2)
+    partitions = max(rng.choice([1, 2, 2, 3, 3, 4, 5]), 1 + len(CASES[chosen].further_topics))
     suspect = rng.choice([60, 120, 300])
     nodes = rng.randint(1, min(4, max_nodes))
     faults = Faults() if calm else drawn_faults(rng, CASES[chosen].idle, suspect)

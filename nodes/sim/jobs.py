@@ -339,7 +339,7 @@ def _late(options: Options) -> Given:
 
 
 FOR_FLOWS = Given(Event, TOPIC, OUTPUT, second_topic="orders")
-_TOPICS = Case(lambda options: by_topics(options, _idle(options)), second_topic="orders", idle=True, since=FIFTH_SEED)
+_TOPICS = Case(lambda o: by_topics(o, _idle(o)), further_topics=("orders",), idle=True, since=FIFTH_SEED)
 _BURY_WINDOWS = Case(lambda o: _job(o, failing.windows(o)), buries=True, further_windows=(3,), since=FOURTH_SEED)
 
 CASES: dict[str, Case] = {

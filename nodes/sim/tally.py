@@ -26,7 +26,7 @@ class Failure(msgspec.Struct):
 class SeedPlan(msgspec.Struct, frozen=True):
     """The inputs that decide every run: the seeds and the arguments of their draws.
 
-    ``job``: a user's, on the first ``records`` lines of ``data``.
+    ``job``: a user's, on the first ``records`` lines of each file of ``data``.
     """
 
     first_seed: int
@@ -35,7 +35,7 @@ class SeedPlan(msgspec.Struct, frozen=True):
     case: str | None = None
     replicas: int | None = None
     job: str | None = None
-    data: str | None = None
+    data: tuple[str, ...] | None = None
     records: int = 0
     partitions: int | None = None
 
@@ -75,7 +75,7 @@ class Tally(msgspec.Struct):
             "digest": self.digest if self.done == 1 else None,
             "virtual_ms": self.virtual_ms,
             "counts": dict(sorted(self.counts.items())),
-        } | ({} if self.plan.job is None else {"job": self.plan.job, "data": self.plan.data})
+        } | ({} if self.plan.job is None else {"job": self.plan.job, "data": _named(self.plan.data or ())})
 
     def save(self, path: Path) -> None:
         """Replace the file as a whole, so that an interruption leaves the old or the new one."""
@@ -83,6 +83,10 @@ class Tally(msgspec.Struct):
         beside = path.with_name(path.name + ".new")
         beside.write_bytes(msgspec.json.encode(self))
         beside.replace(path)
+
+
+def _named(data: tuple[str, ...]) -> str | list[str]:
+    return data[0] if len(data) == 1 else list(data)
 
 
 def resumed(path: Path, plan: SeedPlan) -> Tally:

@@ -23,6 +23,7 @@ from holon import (
     Window,
     on_window,
 )
+from holon.dataflow import Flow
 from wcrdt import GCounter
 
 NUMBERS = count()
@@ -37,6 +38,12 @@ class Order(msgspec.Struct):
 def source(**settings: Any) -> Source[Order]:
     given = {"timestamp": lambda order: order.at, "watermarks": BoundedOutOfOrderness(50)} | settings
     return Source("orders", Json(Order), **given)
+
+
+class Refund(msgspec.Struct):
+    at: int
+    id: int
+    amount: int
 
 
 class Sums(ProcessingFunction[Order]):
@@ -59,6 +66,18 @@ class Sums(ProcessingFunction[Order]):
 def sums(name: str, source: Source[Order]) -> Job[Order]:
     dear = Output("dear-orders", route_by_key=True, partitions=3)
     return Job(name, source, Sums, output="sums", side_outputs={"dear": dear}, on_error="dead-letter")
+
+
+def refunds(idle: str | None = None) -> Job[Any]:
+    """Orders and refunds by amount in one window; the two have event times that are far apart."""
+    flow = Flow("refunds")
+    orders = flow.source("orders", Json(Order), time=lambda o: o.at, out_of_order=50, idle=idle)
+    back = flow.source("refunds", Json(Refund), time=lambda r: r.at, out_of_order=700, idle=idle)
+    both = orders.map(lambda o: (o.amount, 1)).union(back.map(lambda r: (r.amount, -1)))
+    both.key_by(lambda row: row[0]).window(Tumbling(1000)).agg(
+        lambda g: (g.window.end_ms, g.key, g.count(), g.sum(lambda row: row[1]))
+    ).sink("balances")
+    return flow.job
 
 
 RIGHT = {
@@ -108,7 +127,16 @@ def none_accepted() -> Job[Order]:
     return Job("none", Source("orders", Json(Window)), lambda order, ctx: None, output="results")
 
 
+def of_two_topics() -> dict[str, list[bytes]]:
+    """The orders, and refunds of half of them up to 800 ms later, which the job takes from another topic."""
+    back = [Refund(90 * n + 400 * (n % 3), n, n * 5 % 11) for n in range(60)]
+    return {"orders": lines(), "refunds": [*map(msgspec.json.encode, back), b"no refund"]}
+
+
 def lines(number: int = 120) -> list[bytes]:
     """Orders, a little out of order, some late, and one line that is none."""
     orders = [Order(40 * n + 60 * (n % 3) - 3000 * (n % 29 == 28), n, n * 7 % 11) for n in range(number)]
     return [*map(msgspec.json.encode, orders), b"no order"]
+
+
+two_topics = refunds()

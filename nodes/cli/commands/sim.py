@@ -29,15 +29,15 @@ def sim(
         typer.Argument(metavar="[MODULE:JOB]", help="Your Job or Flow, with --data (default: jobs of the simulation)."),
     ] = None,
     data: Annotated[
-        Path | None,
-        typer.Option("--data", exists=True, dir_okay=False, readable=True, help="Its input, one record a line."),
+        list[str] | None,
+        typer.Option("--data", metavar="[TOPIC=]FILE", help="Its input, one record a line; of each topic (repeat)."),
     ] = None,
     records: Annotated[
         int | None,
-        typer.Option("--records", min=1, help="With --data: at most so many, from the start. [default: 1000]"),
+        typer.Option("--records", min=1, help="With --data: at most so many of each file. [default: 1000]"),
     ] = None,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", min=1, help="With --data: of the input (default: drawn).")
+        int | None, typer.Option("--partitions", min=1, help="With --data: of each topic (default: drawn).")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Run this one seed.")] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds to run.")] = 100,
@@ -68,7 +68,7 @@ def sim(
     first = fresh_base_seed() if seed is None and base_seed is None else seed if seed is not None else base_seed
     assert first is not None
     read = 0 if data is None else records or DEFAULT_RECORDS
-    named = None if data is None else str(data)
+    named = None if data is None else tuple(data)
     plan = SeedPlan(first, seeds if seed is None else 1, nodes, case, replicas, job, named, read, partitions)
     tally = resumed(resume, plan) if resume is not None and seed is None else Tally(plan)
     runs, facts = _runs(tally.plan)
@@ -86,13 +86,13 @@ def sim(
 
 
 def _check_usage(
-    job: str | None, data: Path | None, case: str | None, records: int | None, partitions: int | None
+    job: str | None, data: list[str] | None, case: str | None, records: int | None, partitions: int | None
 ) -> None:
     from nodes.sim.jobs import CASES
 
     if case is not None and case not in CASES:
         raise UnknownName("simulated job", case, CASES)
-    if (job is None) != (data is None):
+    if (job is None) != (not data):
         raise Failure(2, "--data FILE is the input of MODULE:JOB; give both, or none of them")
     if job is not None and case is not None:
         raise Failure(2, "--case names a job of the simulation itself, so it excludes MODULE:JOB")
@@ -106,20 +106,26 @@ def _runs(plan: SeedPlan) -> tuple[Simulated, DataFacts | None]:
 
     if plan.job is None or plan.data is None:
         return DrawnJobs(plan.nodes, plan.case, plan.replicas), None
-    from nodes.profiling.records import lines_of
     from nodes.sim.user_jobs.plain_pass import data_facts
+    from nodes.sim.user_jobs.records import files_by_topic, read_files
     from nodes.sim.user_jobs.simulated import Drawn, NamedUserJob
     from nodes.streams.jobs import load_job
 
     reference = plan.job
     declared = imported(reference, lambda: load_job(reference))
-    lines = lines_of(Path(plan.data), plan.records + 1)
-    if len(lines) > plan.records:
-        note(f"only the first {plan.records:,} records of {plan.data} are taken; --records takes more")
-    facts = data_facts(declared, lines[: plan.records])
+    files = files_by_topic(declared, plan.data)
+    for file in files.values():
+        if not file.is_file():
+            raise Failure(2, f"--data {file}: there is no such file")
+    lines = read_files(declared, files, plan.records + 1)
+    for topic, given in lines.items():
+        if len(given) > plan.records:
+            note(f"only the first {plan.records:,} records of {files[topic]} are taken; --records takes more")
+    facts = data_facts(declared, {topic: given[: plan.records] for topic, given in lines.items()})
+    each = " of each topic" * (len(lines) > 1)
     note(
         f"job {declared.name}: {facts.records:,} records, of which {facts.accepted:,} accepted, {facts.filtered:,} "
-        f"filtered, {facts.late:,} late, {facts.dead:,} dead in one partition; {facts.results:,} results"
+        f"filtered, {facts.late:,} late, {facts.dead:,} dead in one partition{each}; {facts.results:,} results"
     )
     drawn = Drawn(plan.nodes, plan.partitions, plan.replicas)
     return NamedUserJob(reference, plan.data, plan.records, drawn, facts), facts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nodes.sim.drawing import drawn_faults, drawn_replicas, with_arrivals, with_cuts, with_loads, with_merging
@@ -21,11 +21,13 @@ class UserRecords:
     """The parts of a user's job and its data that the draws depend on.
 
     ``idle``: the job has an idle timeout. ``span_ms``: how far the data goes in event time; 0 where that is not known.
+    ``topics``: how many it reads.
     """
 
     count: int
     idle: bool
     span_ms: int
+    topics: int = 1
 
 
 def draw(
@@ -37,12 +39,12 @@ def draw(
     replicas: int | None = None,
     calm: bool = False,
 ) -> Options:
-    """The options of a seed. ``calm`` switches all faults off; None is drawn."""
+    """The options of a seed. ``calm`` switches all faults off; None is drawn. ``partitions``: of each topic."""
     rng = random.Random(f"user job {seed}")
     parts = rng.choice([1, 2, 2, 3, 4, MOST_PARTITIONS])
     suspect, nodes = rng.choice([60, 120, 300]), rng.randint(1, min(4, max_nodes))
     faults = drawn_faults(rng, records.idle, suspect)
-    count = partitions or parts
+    count = partitions * records.topics if partitions else max(parts, records.topics)
     options = Options(
         seed=seed,
         case=CASE,
@@ -89,9 +91,24 @@ def _as_backlog(options: Options) -> Options:
     return replace(options, feed_ms=0, preloaded=1.0, idle_timeout_ms=rng.choice(IDLE_TIMEOUTS_MS))
 
 
-def feeds_of(lines: Sequence[bytes], options: Options, rng: random.Random) -> list[Feed]:
-    """The lines by partition: in turn, in blocks, or at random. Within a partition they keep their order."""
-    way, count = rng.choice(["in turn", "in turn", "blocks", "at random"]), options.partitions
+def feeds_of(
+    lines: Mapping[str, Sequence[bytes]], partitions: Mapping[str, int], options: Options, rng: random.Random
+) -> list[Feed]:
+    """The lines of each topic, which has so many ``partitions``, by partition of the job."""
+    parts: list[list[bytes]] = []
+    for topic, count in partitions.items():
+        parts += _parts(lines[topic], count, rng)
+    feeds = []
+    for partition, part in enumerate(parts):
+        for number, line in enumerate(part):
+            at_ms = 0 if number < options.preloaded * len(part) else options.feed_ms * number // len(part)
+            feeds.append(Feed(at_ms, partition, line))
+    return sorted(feeds, key=lambda feed: feed.at_ms)
+
+
+def _parts(lines: Sequence[bytes], count: int, rng: random.Random) -> list[list[bytes]]:
+    """The lines in turn, in blocks, or at random. Within a partition they keep their order."""
+    way = rng.choice(["in turn", "in turn", "blocks", "at random"])
     parts: list[list[bytes]] = [[] for _ in range(count)]
     for number, line in enumerate(lines):
         if way == "at random":
@@ -99,9 +116,4 @@ def feeds_of(lines: Sequence[bytes], options: Options, rng: random.Random) -> li
         else:
             partition = number % count if way == "in turn" else number * count // len(lines)
         parts[partition].append(line)
-    feeds = []
-    for partition, part in enumerate(parts):
-        for number, line in enumerate(part):
-            at_ms = 0 if number < options.preloaded * len(part) else options.feed_ms * number // len(part)
-            feeds.append(Feed(at_ms, partition, line))
-    return sorted(feeds, key=lambda feed: feed.at_ms)
+    return parts

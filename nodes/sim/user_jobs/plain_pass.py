@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from holon.errors import HolonError
 from holon.formats.formats import headers_requested_by
+from holon.input_layout import InputLayout
 from holon.job import DEAD, LATE, UNSTABLE, Job
 from holon.testing import JobTestDriver
 from nodes.errors import RunFailed
@@ -40,21 +41,18 @@ class DataFacts(NamedTuple):
     span_ms: int
 
 
-def data_facts(job: Job, lines: Sequence[bytes]) -> DataFacts:
-    """Of one plain pass over all lines in one partition.
+def data_facts(job: Job, lines: Mapping[str, Sequence[bytes]]) -> DataFacts:
+    """Of one plain pass over all lines, each topic's in one partition, the topics side by side.
 
     Raises ``RunFailed`` where the job fails without any fault, or takes no record, so that a run would show nothing.
     """
-    if len(job.sources) > 1:
-        raise RunFailed(
-            f"job {job.name!r} reads {', '.join(job.topics)}, and a simulation of your job takes the records of one "
-            f"topic: test such a job with holon.testing.JobTestDriver, which loses and restores its state too"
-        )
     test = JobTestDriver(job, clock_ms=LOG_BEGINS_MS)
-    marks = []
+    marks, count = list[int](), sum(map(len, lines.values()))
+    size = {topic: max(1, len(given) // STEPS) for topic, given in lines.items()}
     try:
-        for first in range(0, len(lines), size := max(1, len(lines) // STEPS)):
-            test.feed(0, *lines[first : first + size])
+        for step in range(max(-(-len(given) // size[topic]) for topic, given in lines.items())):
+            for topic, given in lines.items():
+                test.feed(topic, *given[step * size[topic] : (step + 1) * size[topic]])
             marks.append(test.frontier_ms)
         test.finish()
     except HolonError as error:
@@ -64,54 +62,52 @@ def data_facts(job: Job, lines: Sequence[bytes]) -> DataFacts:
     counts, known = test.counts, [mark for mark in marks if mark > BEFORE_TIME_MS]
     if not counts.accepted:
         why = f"; the first dead letter: {test.dead()[0]['reason']}" if counts.dead else ""
-        raise RunFailed(
-            f"job {job.name!r} accepts none of the {len(lines):,} records, so a simulation shows nothing{why}"
-        )
+        raise RunFailed(f"job {job.name!r} accepts none of the {count:,} records, so a simulation shows nothing{why}")
     results = sum(len(test.raw_outputs(name)) for name in _compared(job))
     span_ms = known[-1] - known[0] if known else 0
-    return DataFacts(len(lines), counts.accepted, counts.filtered, counts.late, counts.dead, results, span_ms)
+    return DataFacts(count, counts.accepted, counts.filtered, counts.late, counts.dead, results, span_ms)
 
 
-def plain_pass(job: Job, partitions: Sequence[Records]) -> JobTestDriver:
-    """The job after all of its input, each partition at once."""
-    test = JobTestDriver(job, partitions=len(partitions))
-    (source,) = job.sources
-    timed = source.timestamp is None or headers_requested_by(source.format) is not None
+def plain_pass(job: Job, layout: InputLayout, partitions: Sequence[Records]) -> JobTestDriver:
+    """The job after all of its input, each partition of ``layout`` at once."""
+    test = JobTestDriver(job, partitions=layout.topics)
     for partition, records in enumerate(partitions):
+        source, place = layout[partition].source, layout[partition].place
+        timed = source.timestamp is None or headers_requested_by(source.format) is not None
         if timed:
             for stamp_ms, payload in records:
                 test.clock_ms = stamp_ms
-                test.feed(partition, payload)
+                test.feed(place, payload)
         elif records:
             test.clock_ms = records[0][0]
-            test.feed(partition, *(payload for _, payload in records))
+            test.feed(place, *(payload for _, payload in records))
     test.finish()
     return test
 
 
 def check_plain_pass(world: Checked) -> None:
     """Results, late and dead records, and their counts, equal those of one plain pass. Raises ``InvariantBroken``."""
-    job, given = world.run.job, input_of(world)
-    wanted = plain_pass(job, given)
+    job, layout, given = world.run.job, world.run.layout, input_of(world)
+    wanted = plain_pass(job, layout, given)
     try:
         check_log(world)
         _compare(world, wanted)
     except InvariantBroken as error:
-        again = plain_pass(job, given)
+        again = plain_pass(job, layout, given)
         if any(again.raw_outputs(name) != wanted.raw_outputs(name) for name in job.outputs):
             raise InvariantBroken(f"{error}\n{NOT_DETERMINISTIC}") from None
         raise
 
 
 def _compare(world: Checked, wanted: JobTestDriver) -> None:
-    job, counts = world.run.job, wanted.counts
+    job, counts, number = world.run.job, wanted.counts, world.run.layout.number_of
     for name in _compared(job):
         got = Counter(map(_text, outputs(world, name)))
         right = Counter(_text(value) for _, _, value in wanted.raw_outputs(name))
         demand_equal(f"results on {job.outputs[name].topic!r}, and of one plain pass", got, right)
     for name in (LATE, DEAD):
         given = [letter for letter in wanted.outputs(name) if "window" not in letter]
-        letters = [(letter["partition"], letter["offset"]) for letter in given]
+        letters = [(number(letter["topic"], letter["partition"]) or 0, letter["offset"]) for letter in given]
         demand_equal(f"{name} records", Counter(diverted(world, name)), Counter(letters))
     demand_equal("dead rows", dead_rows(world), dead_rows_of(wanted.outputs(DEAD)))
     rows = sum(counts.late_by_state.values())

@@ -5,8 +5,7 @@ One rule for this file: at its top it imports nothing but pytest, so that suites
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from holon.dataflow.flow import Flow
     from holon.job import Job
+    from nodes.sim.user_jobs.records import OfTopic
 
 FIRST_SEED = 1 << 41
 MOST_NODES = 6
@@ -25,7 +25,7 @@ class HolonSim:
     def __call__(
         self,
         job: Job[Any] | Flow,
-        data: str | Path | Sequence[Any],
+        data: OfTopic | Mapping[str, OfTopic],
         *,
         seeds: int = 200,
         base_seed: int = FIRST_SEED,
@@ -37,25 +37,27 @@ class HolonSim:
         """Fail the test where a fleet with faults gives other results than one plain pass over the records.
 
         Args:
-            data: a file with a record a line, or the records: bytes as they are, anything else as JSON.
+            data: a file with a record a line, or the records: bytes as they are, anything else as JSON. Of a job of
+                several topics a mapping from each topic to its own.
             seeds: how many runs, from ``base_seed`` on. They are the same each time, until another one is given.
             seed: run this one alone, as the message of a failure says.
-            nodes: at most so many in a fleet. ``partitions``, ``replicas``: None is drawn.
+            nodes: at most so many in a fleet. ``partitions`` (of each topic), ``replicas``: None is drawn.
 
         Returns how often each thing happened in all runs, faults among them.
         """
         __tracebackhide__ = True
         from holon.job import Job
-        from nodes.errors import RunFailed
+        from nodes.errors import RunFailed, SettingsError, UnknownName
         from nodes.sim.many import brief
         from nodes.sim.user_jobs.plain_pass import data_facts
-        from nodes.sim.user_jobs.simulated import Drawn, UserJob, as_lines
+        from nodes.sim.user_jobs.records import lines_by_topic
+        from nodes.sim.user_jobs.simulated import Drawn, UserJob
 
         declared = job if isinstance(job, Job) else job.job
         try:
-            lines = as_lines(data)
+            lines = lines_by_topic(declared, data)
             facts = data_facts(declared, lines)
-        except RunFailed as error:
+        except (RunFailed, SettingsError, UnknownName) as error:
             pytest.fail(str(error), pytrace=False)
         given = {"nodes": None if nodes == MOST_NODES else nodes, "partitions": partitions, "replicas": replicas}
         more = "".join(f", {name}={value}" for name, value in given.items() if value is not None)

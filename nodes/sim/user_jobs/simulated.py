@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from pathlib import Path
+from functools import cache
 from typing import Any
 
-from holon.job import Job, encode_json
-from nodes.profiling.records import lines_of
+from holon.job import Job
+from holon.source import Source
 from nodes.sim.case import Case
 from nodes.sim.options import Options
 from nodes.sim.run import MAX_NODES, Verdict, run
 from nodes.sim.user_jobs.drawing import UserRecords, draw, feeds_of
 from nodes.sim.user_jobs.plain_pass import LOG_BEGINS_MS, DataFacts, check_plain_pass
+from nodes.sim.user_jobs.records import Lines, files_by_topic, read_files
 from nodes.streams.jobs import load_job
 
 DEFAULT_RECORDS = 1000
-"""Lines of a file; more make a seed take longer, and show little more."""
+"""Lines of each file; more make a seed take longer, and show little more."""
 
 Sink = Callable[[str], None]
 
@@ -35,32 +34,33 @@ class Drawn:
 
 
 class UserJob:
-    """A job and its records. ``replay`` gives the command that runs a seed again."""
+    """A job and the records of each of its topics. ``replay`` gives the command that runs a seed again."""
 
-    def __init__(
-        self, job: Job, lines: Sequence[bytes], drawn: Drawn, facts: DataFacts, replay: Callable[[int], str]
-    ) -> None:
+    def __init__(self, job: Job, lines: Lines, drawn: Drawn, facts: DataFacts, replay: Callable[[int], str]) -> None:
         self._job = job
         self._drawn = drawn
-        self._records = UserRecords(len(lines), job.allows_idleness, facts.span_ms)
+        self._records = UserRecords(facts.records, job.allows_idleness, facts.span_ms, len(job.topics))
         self._replay = replay
+        first, *further = job.topics
         self._case = Case(
             self._made,
             idle=self._records.idle,
             backlog=self._records.idle,
-            topic=job.topics[0],
-            feeds=partial(feeds_of, lines),
+            topic=first,
+            further_topics=tuple(further),
+            feeds=lambda options, rng: feeds_of(lines, self._case.topics(options.partitions), options, rng),
             check=check_plain_pass,
             log_begins_ms=LOG_BEGINS_MS,
             bounded=True,
         )
 
     def _made(self, options: Options) -> Job:
-        (only,) = self._job.sources
-        source = replace(only, start="earliest")  # a reset must not pass over what is there
-        if self._records.idle:
-            source = replace(source, idle_timeout_ms=options.idle_timeout_ms)
-        return replace(self._job, source=source)
+        sources = [self._source(source, options) for source in self._job.sources]
+        return replace(self._job, source=sources[0] if len(sources) == 1 else sources)
+
+    def _source(self, source: Source[Any], options: Options) -> Source[Any]:
+        idle = None if source.idle_timeout_ms is None else options.idle_timeout_ms
+        return replace(source, start="earliest", idle_timeout_ms=idle)  # a reset must not pass over what is there
 
     def options(self, seed: int, calm: bool = False) -> Options:
         """The draws of the seed."""
@@ -81,13 +81,13 @@ class UserJob:
 
 @dataclass(frozen=True)
 class NamedUserJob:
-    """A job by its reference, and the first ``records`` lines of a file; each process loads it once.
+    """A job by its reference, and the first ``records`` lines of each file; each process loads it once.
 
     ``facts`` are those of ``data_facts``.
     """
 
     reference: str
-    data: str
+    data: tuple[str, ...]
     records: int
     drawn: Drawn
     facts: DataFacts
@@ -105,18 +105,13 @@ class NamedUserJob:
         given = {"--records": None if self.records == DEFAULT_RECORDS else self.records}
         given |= {"--nodes": None if self.drawn.max_nodes == MAX_NODES else self.drawn.max_nodes}
         given |= {"--partitions": self.drawn.partitions, "--replicas": self.drawn.replicas}
-        words = ["holon", "sim", self.reference, "--data", self.data, "--seed", str(seed)]
+        files = [word for file in self.data for word in ("--data", file)]
+        words = ["holon", "sim", self.reference, *files, "--seed", str(seed)]
         return shlex.join([*words, *(f"{name}={value}" for name, value in given.items() if value is not None)])
-
-
-def as_lines(data: str | Path | Sequence[Any]) -> list[bytes]:
-    """The lines of a file, or records: bytes as they are, anything else as JSON. Raises ``RunFailed``."""
-    if isinstance(data, str | Path):
-        return lines_of(Path(data), sys.maxsize)
-    return [encode_json(record) for record in data]
 
 
 @cache
 def _loaded(named: NamedUserJob) -> UserJob:
-    lines = lines_of(Path(named.data), named.records)
-    return UserJob(load_job(named.reference), lines, named.drawn, named.facts, named.replay)
+    job = load_job(named.reference)
+    lines = read_files(job, files_by_topic(job, named.data), named.records)
+    return UserJob(job, lines, named.drawn, named.facts, named.replay)

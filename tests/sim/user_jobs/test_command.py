@@ -21,6 +21,16 @@ def data(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.fixture
+def two(tmp_path: Path) -> list[str]:
+    words = []
+    for topic, lines in given.of_two_topics().items():
+        path = tmp_path / f"{topic}.jsonl"
+        path.write_bytes(b"\n".join(lines) + b"\n")
+        words += ["--data", f"{topic}={path}"]
+    return words
+
+
 def sim(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, object], str]:
     """Exit code, the line of JSON, and standard error."""
     code = main.run(["sim", *arguments, "--json", "--processes", "1"])
@@ -46,6 +56,24 @@ def test_a_wrong_job_ends_with_1_and_its_replay_fails_alike(data: str, capfd: py
     assert first["replay"] in err and "3 seeds failed" in err
     code, again, _ = sim(capfd, *first["replay"].split()[2:])
     assert code == 1 and again["failed"] == [first]
+
+
+def test_a_job_of_two_topics_takes_a_file_of_each(two: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    code, found, _ = sim(capfd, f"{JOBS}:two_topics", *two, "--seed", str(FIRST), "--records", "20")
+    assert (code, found["failed"], found["data"]) == (0, [], two[1::2])
+    assert isinstance(found["plain_pass"], dict) and found["plain_pass"]["records"] == 40
+    code, found, _ = sim(capfd, f"{JOBS}:two_topics", *two[:2], "--seed", str(FIRST))
+    assert code == 0, "no refunds then"
+    file = two[1].partition("=")[2]
+    for words, message in (
+        ([file], "reads orders, refunds: name the topic of"),
+        ([f"order={file}"], "no topic of job 'refunds', 'order'; nearest: orders"),
+        ([two[1], two[1]], "names topic 'orders' twice"),
+        (["orders=nothing.jsonl"], "there is no such file"),
+    ):
+        data = [word for each in words for word in ("--data", each)]
+        code, found, _ = sim(capfd, f"{JOBS}:two_topics", *data)
+        assert code == 2 and message in str(found["error"])
 
 
 @pytest.mark.parametrize(

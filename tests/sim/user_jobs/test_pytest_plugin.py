@@ -29,6 +29,12 @@ def test_a_flow_and_a_file(holon_sim, tmp_path):
     (tmp_path / "sales.jsonl").write_bytes(msgspec.json.encode(sale) + b"\\n")
     assert holon_sim(flow, tmp_path / "sales.jsonl", seeds=1, partitions=2)
 
+def test_two_topics(holon_sim):
+    assert holon_sim(given.refunds(), given.of_two_topics(), seeds=1)
+
+def test_a_topic_is_not_named(holon_sim):
+    holon_sim(given.refunds(), given.lines(), seeds=1)
+
 def test_wrong(holon_sim):
     holon_sim(given.by_clock(), [{"at": 1, "id": 1, "amount": 1}], seeds=3, nodes=2)
 
@@ -49,9 +55,10 @@ def run(folder: Path, suite: str, *arguments: str) -> str:
 
 def test_the_fixture_passes_what_is_right_and_names_the_seed_of_what_is_wrong(tmp_path: Path) -> None:
     output = run(tmp_path, SUITE)
-    assert "2 failed, 2 passed" in output, output
+    assert "3 failed, 3 passed" in output, output
     assert re.search(r"job 'by-clock': seed 2199023255552 failed: .*results on 'results'", output), output
     assert "replay: holon_sim(..., seed=2199023255552, nodes=2)" in output
+    assert "'refunds' reads orders, refunds: give a mapping" in output
     assert "'failing' fails on these records in one plain pass" in output
 
 

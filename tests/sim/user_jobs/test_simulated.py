@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from examples import top_items
 from holon.job import Job
 from nodes.errors import RunFailed
 from nodes.sim.many import explain
+from nodes.sim.user_jobs.drawing import feeds_of
 from nodes.sim.user_jobs.plain_pass import data_facts
 from nodes.sim.user_jobs.simulated import Drawn, UserJob
 from tests.sim import user_jobs_given as given
@@ -21,9 +23,9 @@ FIRST = 1 << 40
 ROOT = Path(__file__).parents[3]
 
 
-def simulated(job: Job[Any], **drawn: Any) -> UserJob:
-    lines = given.lines()
-    return UserJob(job, lines, Drawn(**drawn), data_facts(job, lines), lambda seed: f"again {seed}")
+def simulated(job: Job[Any], lines: dict[str, list[bytes]] | None = None, **drawn: Any) -> UserJob:
+    by_topic = lines or {"orders": given.lines()}
+    return UserJob(job, by_topic, Drawn(**drawn), data_facts(job, by_topic), lambda seed: f"again {seed}")
 
 
 @pytest.mark.parametrize("name", sorted(given.RIGHT))
@@ -37,16 +39,36 @@ def test_right_jobs_hold_under_faults(name: str) -> None:
     assert any(name.startswith("cut-") for name in happened)
 
 
+def test_records_of_a_topic_are_on_its_partitions() -> None:
+    lines = given.of_two_topics()
+    feeds = feeds_of(lines, {"orders": 2, "refunds": 1}, simulated(given.refunds(), lines).options(FIRST), Random(1))
+    assert sorted(feed.payload for feed in feeds if feed.partition == 2) == sorted(lines["refunds"])
+    assert {feed.partition for feed in feeds} == {0, 1, 2} and len(feeds) == 182
+
+
+@pytest.mark.parametrize("idle", [None, "1h"])
+def test_a_job_of_two_topics_holds_under_faults(idle: str | None) -> None:
+    job, lines = given.refunds(idle), given.of_two_topics()
+    facts = data_facts(job, lines)
+    assert (facts.records, facts.dead) == (182, 2) and facts.results > 50
+    runs = simulated(job, lines)
+    for seed in range(FIRST, FIRST + 4):
+        assert runs.options(seed).partitions >= 2
+        verdict = runs.simulate(seed)
+        assert verdict.ok, explain(verdict)
+    assert simulated(job, lines, partitions=3).options(FIRST).partitions == 6, "three of each topic"
+
+
 @pytest.mark.parametrize("job", [top_items.job, top_items.flow.job])
 def test_the_example_holds(job: Job[Any]) -> None:
-    lines = (ROOT / "examples/items.jsonl").read_bytes().splitlines()
+    lines = {job.topics[0]: (ROOT / "examples/items.jsonl").read_bytes().splitlines()}
     runs = UserJob(job, lines, Drawn(), data_facts(job, lines), str)
     verdict = runs.simulate(FIRST + 1)
     assert verdict.ok, explain(verdict)
 
 
 def test_a_plain_pass_counts_what_became_of_the_records() -> None:
-    facts = data_facts(given.RIGHT["latest"], given.lines())
+    facts = data_facts(given.RIGHT["latest"], {"orders": given.lines()})
     assert (facts.records, facts.dead) == (121, 1)
     assert facts.filtered == 40 and facts.late > 1
     assert facts.accepted + facts.filtered + facts.late + facts.dead == 121
@@ -89,6 +111,6 @@ def test_given_partitions_and_replicas_are_kept() -> None:
 
 def test_jobs_that_fail_or_take_nothing_without_any_fault_are_refused() -> None:
     with pytest.raises(RunFailed, match=r"'failing' fails on these records in one plain pass.*twenty"):
-        data_facts(given.failing(), given.lines())
+        data_facts(given.failing(), {"orders": given.lines()})
     with pytest.raises(RunFailed, match=r"accepts none of the 121 records.*the first dead letter: "):
-        data_facts(given.none_accepted(), given.lines())
+        data_facts(given.none_accepted(), {"orders": given.lines()})
