@@ -11,6 +11,7 @@ KINDS = ("tests/unit/holon/dataflow/test_kinds.py",)
 LATE = ("tests/unit/holon/dataflow/test_late.py",)
 NONE = ("tests/unit/holon/dataflow/test_none.py",)
 VERBS = ("tests/unit/holon/dataflow/test_verbs.py",)
+FORMATS = ("tests/unit/holon/dataflow/test_formats.py", "tests/laws/test_flow_expressions.py")
 SINKS = ("tests/unit/holon/dataflow/test_sinks.py", "tests/laws/test_json_rows.py")
 USER_JOBS = ("tests/sim/user_jobs/test_simulated.py",)
 
@@ -331,5 +332,33 @@ FLOWS = (
         "slot - DIGITS - (value < 0)",
         "slot - DIGITS",
         tests=("tests/unit/holon/columnar/test_encoding.py",),
+    ),
+    Mutant(
+        "texts with marks are compared",
+        "holon/dataflow/following/whole_texts.py",
+        "        elif name in _OF_TWO:\n            self._used(stack.pop(), stack.pop())",
+        "        elif name in _OF_TWO:\n            stack.pop(), stack.pop()",
+        tests=FORMATS,
+    ),
+    Mutant(
+        "functions are handed on that give texts with marks",
+        "holon/dataflow/following/whole_texts.py",
+        "        if isinstance(value, FunctionType) and self._reading.returns_text(value):",
+        "        if isinstance(value, FunctionType) and not self._reading:",
+        tests=FORMATS,
+    ),
+    Mutant(
+        "the rest of a division is its quotient",
+        "holon/dataflow/arithmetic.py",
+        "    rest_of: _of_whole_numbers(operator.mod),",
+        "    rest_of: _of_whole_numbers(operator.floordiv),",
+        tests=FORMATS,
+    ),
+    Mutant(
+        "texts of two ways change places",
+        "holon/dataflow/expressions.py",
+        "        starts[index], ends[index] = texts.starts, texts.ends",
+        "        starts[np.sort(index)], ends[np.sort(index)] = texts.starts, texts.ends",
+        tests=FORMATS,
     ),
 )

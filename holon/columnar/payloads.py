@@ -43,6 +43,26 @@ class Spans:
         """Bytes of all rows."""
         return int(self.ends.sum() - self.starts.sum())
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, in one buffer; copies no bytes if they share one."""
+        if len(parts) == 1:
+            return parts[0]
+        if parts and all(part.buffer is parts[0].buffer for part in parts):
+            places = np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
+            return cls(parts[0].buffer, *places)
+        buffers: list[NDArray[np.uint8]] = []
+        starts, ends, at = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+        for part in parts:
+            if len(part):
+                low, high = int(part.starts.min()), int(part.ends.max())
+                buffers.append(part.buffer[low:high])
+                starts.append(part.starts + (at - low))
+                ends.append(part.ends + (at - low))
+                at += high - low
+        buffers.append(np.zeros(PAD_BYTES, np.uint8))
+        return cls(np.concatenate(buffers), np.concatenate(starts), np.concatenate(ends))
+
     def _bytes_at(self, row: int) -> bytes:
         return self.buffer[self.starts[row] : self.ends[row]].tobytes()
 
@@ -68,26 +88,6 @@ class BinaryColumn(Spans, Sequence[bytes]):
         starts = np.zeros_like(ends)
         starts[1:] = ends[:-1]
         return cls(np.frombuffer(b"".join([*values, _PADDING]), np.uint8), starts, ends)
-
-    @classmethod
-    def joined(cls, parts: Sequence[BinaryColumn]) -> BinaryColumn:
-        """The rows of all parts, in one buffer; copies no bytes if they share one."""
-        if len(parts) == 1:
-            return parts[0]
-        if parts and all(part.buffer is parts[0].buffer for part in parts):
-            places = np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
-            return cls(parts[0].buffer, *places)
-        buffers: list[NDArray[np.uint8]] = []
-        starts, ends, at = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
-        for part in parts:
-            if len(part):
-                low, high = int(part.starts.min()), int(part.ends.max())
-                buffers.append(part.buffer[low:high])
-                starts.append(part.starts + (at - low))
-                ends.append(part.ends + (at - low))
-                at += high - low
-        buffers.append(np.zeros(PAD_BYTES, np.uint8))
-        return cls(np.concatenate(buffers), np.concatenate(starts), np.concatenate(ends))
 
     @overload
     def __getitem__(self, row: int) -> bytes: ...

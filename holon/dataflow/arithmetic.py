@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.lazy import LazyColumn
+from holon.dataflow.following.formats import Formatted
 from holon.formats.batch import Column
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -44,6 +45,16 @@ def is_none(value: Any) -> bool:
     return value is None
 
 
+def quotient_of(left: Any, right: Any) -> Any:
+    """The first value of ``divmod``."""
+    return divmod(left, right)[0]
+
+
+def rest_of(left: Any, right: Any) -> Any:
+    """The second value of ``divmod``."""
+    return divmod(left, right)[1]
+
+
 def applied(function: Callable[..., Any], given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column:
     """The function of each row; ``fixed`` arguments are one value for all rows.
 
@@ -54,6 +65,10 @@ def applied(function: Callable[..., Any], given: Sequence[Any], fixed: Sequence[
         found = quick(*(_number(value) if same else value for value, same in zip(given, fixed, strict=True)))
         if found is not None:
             return found
+    if isinstance(function, Formatted) and rows:
+        texts = function.of_columns(given, fixed, rows)
+        if texts is not None:
+            return texts
     columns = [repeat(value, rows) if same else as_list(value) for value, same in zip(given, fixed, strict=True)]
     return list(map(function, *columns))
 
@@ -178,6 +193,8 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     operator.truediv: _true_division,
     operator.floordiv: _of_whole_numbers(operator.floordiv),
     operator.mod: _of_whole_numbers(operator.mod),
+    quotient_of: _of_whole_numbers(operator.floordiv),
+    rest_of: _of_whole_numbers(operator.mod),
     operator.abs: _absolute,
     is_none: _nones,
 } | {each: _comparison(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)}

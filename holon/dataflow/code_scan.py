@@ -13,7 +13,7 @@ import msgspec
 
 from wcrdt.lattice import Lattice
 
-_PURE_BUILTINS = frozenset(["abs", "max", "min"])
+_PURE_BUILTINS = frozenset(["abs", "divmod", "max", "min"])
 """They use the operators of what they are given."""
 _PLAIN = (type(None), bool, int, float, str, bytes)
 _REFUSED = {
@@ -74,7 +74,7 @@ def _scan(function: FunctionType, seen: set[CodeType]) -> bool:
             elif step.opname in _REFUSED:
                 raise Untraceable(f"it uses {_REFUSED[step.opname]}")
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                asks |= _check_name(step.argval, _global(function, step.argval), seen)
+                asks |= _check_name(step.argval, global_of(function, step.argval), seen)
             elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
                 asks |= _check_name(step.argval, held[step.argval].cell_contents, seen)
             before = step
@@ -89,7 +89,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _global(function: FunctionType, name: str) -> Any:
+def global_of(function: FunctionType, name: str) -> Any:
+    """The value of a global name in a function."""
     if name in function.__globals__:
         return function.__globals__[name]
     found = getattr(builtins, name, None)

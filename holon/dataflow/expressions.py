@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.payloads import Texts
 from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import applied, as_list, truth
 from holon.formats.batch import Column
@@ -17,8 +18,10 @@ Indices = NDArray[np.intp]
 
 
 class Fields(Protocol):
-    """Rows by columns."""
+    """Rows by columns; ``known``: those of expressions that were evaluated for them."""
 
+    @property
+    def known(self) -> dict[Expression, Column]: ...
     def __len__(self) -> int: ...
     def field(self, path: tuple[str, ...]) -> Column: ...
     def take(self, index: Indices) -> Self: ...
@@ -90,9 +93,12 @@ def evaluate(expression: Expression, rows: Fields) -> Column:
         case Constant(value):
             return constant(value, len(rows))
         case Apply(_, function, arguments):
-            given = [a.value if isinstance(a, Constant) else evaluate(a, rows) for a in arguments]
-            fixed = [isinstance(argument, Constant) for argument in arguments]
-            return applied(function, given, fixed, len(rows))
+            column = rows.known.get(expression)
+            if column is None:
+                given = [a.value if isinstance(a, Constant) else evaluate(a, rows) for a in arguments]
+                fixed = [isinstance(argument, Constant) for argument in arguments]
+                column = rows.known[expression] = applied(function, given, fixed, len(rows))
+            return column
 
 
 def constant(value: Any, rows: int) -> Column:
@@ -101,6 +107,9 @@ def constant(value: Any, rows: int) -> Column:
         return np.full(rows, value, np.int64)
     if type(value) in (float, bool):
         return np.full(rows, value)
+    if type(value) is str:
+        one = Texts.of([value])
+        return one.take(np.zeros(rows, np.intp))
     return [value] * rows
 
 
@@ -139,7 +148,7 @@ def leaf_column(leaf: Leaf, rows: Fields) -> Column:
 
 
 def joined(parts: Sequence[tuple[Indices, Column]], rows: int) -> Column:
-    """Columns of some rows each, as one; numbers of two kinds stay what they are, in a list."""
+    """Columns of some rows each, as one; numbers of two kinds stay as they are, in a list."""
     columns = [column for _, column in parts]
     kinds = {column.dtype if isinstance(column, np.ndarray) else None for column in columns}
     if len(kinds) == 1 and None not in kinds:
@@ -147,6 +156,11 @@ def joined(parts: Sequence[tuple[Indices, Column]], rows: int) -> Column:
         for index, column in parts:
             found[index] = column
         return found
+    if columns and all(isinstance(column, Texts) for column in columns):
+        texts, starts, ends = Texts.joined(columns), np.empty(rows, np.int64), np.empty(rows, np.int64)  # type: ignore[arg-type]
+        index = np.concatenate([index for index, _ in parts])
+        starts[index], ends[index] = texts.starts, texts.ends
+        return Texts(texts.buffer, starts, ends)
     listed: list[Any] = [None] * rows
     for index, column in parts:
         for place, value in zip(index.tolist(), as_list(column), strict=True):

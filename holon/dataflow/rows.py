@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.dataflow.arithmetic import applied, as_list, is_none, truth
-from holon.dataflow.expressions import Indices
+from holon.dataflow.expressions import Expression, Indices
 from holon.formats.batch import Column, take_columns
 from wcrdt.windows.assigners import Window
 
@@ -27,7 +27,7 @@ class Rows:
     Either ``columns`` (of a Struct's fields, or one called ``VALUE``) or ``objects``, one a row.
     """
 
-    __slots__ = ("_objects", "columns", "index", "struct", "ts_ms")
+    __slots__ = ("_objects", "columns", "index", "known", "struct", "ts_ms")
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class Rows:
         self.index = index
         self.columns = columns
         self.struct = struct
+        self.known: dict[Expression, Column] = {}
         self._objects = objects
 
     def __len__(self) -> int:

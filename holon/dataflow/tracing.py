@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, NoReturn, Union, get_args, get_origin
 
 import msgspec
 
-from holon.dataflow.arithmetic import is_none
-from holon.dataflow.code_scan import Untraceable, scan
+from holon.dataflow.arithmetic import is_none, quotient_of, rest_of
+from holon.dataflow.code_scan import Untraceable, global_of, scan
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Apply, Branch, Constant, Decision, Expression, Field, Leaf
+from holon.dataflow.following.formats import Formatted, is_marked, mark, parts_of
+from holon.dataflow.following.whole_texts import keeps_texts_whole
 from holon.errors import USER_ERRORS
 
+_NEEDS_VALUE = "it needs the value itself (a format, a number, an item, a hash)"
 MAX_PATHS = 64
 """A function with more ways through it runs row by row."""
 _TO_TEXT = (
@@ -39,11 +43,14 @@ _OF_TEXT = ("count", "endswith", "find", "isalnum", "isalpha", "isdigit", "islow
 class Path:
     """One way through a function: its conditions with the answers that it got, and all expressions that it made."""
 
-    def __init__(self, answers: tuple[bool, ...], asks_none: bool = False) -> None:
+    def __init__(self, answers: tuple[bool, ...], asks_none: bool, may_format: Callable[[], bool]) -> None:
         self._answers = answers
         self.asks_none = asks_none
         self.taken: list[tuple[Expression, bool]] = []
-        self.made: list[Apply] = []
+        self.made: list[tuple[Apply, ...]] = []
+        """Of those that stand together one has to be used: they fail for the same rows."""
+        self._may_format = may_format
+        self._formats: list[tuple[Expression, str]] = []
         self._nones: dict[tuple[str, ...], bool] = {}
 
     def decide(self, condition: Expression) -> bool:
@@ -65,15 +72,34 @@ class Path:
 
     def apply(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
         made = Apply(name, function, arguments)
-        self.made.append(made)
+        self.made.append((made,))
         return made
+
+    def apply_divmod(self, *arguments: Expression) -> tuple[Apply, Apply]:
+        found = Apply("divmod", quotient_of, arguments), Apply("divmod", rest_of, arguments)
+        self.made.append(found)
+        return found
+
+    def format(self, expression: Expression, spec: str) -> str:
+        """A mark in place of a formatted value."""
+        if is_marked(spec) or "{" in spec or "}" in spec or not self._may_format():
+            raise Untraceable(_NEEDS_VALUE)
+        self._formats.append((expression, spec))
+        return mark(len(self._formats) - 1)
+
+    def formatted(self, text: str) -> Apply:
+        """The expression of a text with marks."""
+        texts, numbers = parts_of(text)
+        expressions, specs = zip(*(self._formats[number] for number in numbers), strict=True)
+        return self.apply("format", Formatted(texts, specs), *expressions)
 
     def check_used(self, leaf: Leaf) -> None:
         """Raise ``Untraceable`` for an expression that nothing follows from: Python might raise there."""
         used = [*_expressions_of(leaf), *(condition for condition, _ in self.taken)]
         for each in used:  # grows
             used += each.arguments if isinstance(each, Apply) else ()
-        if any(all(made is not each for each in used) for made in self.made):
+        known = set(map(id, used))
+        if any(known.isdisjoint(map(id, made)) for made in self.made):
             raise Untraceable("a value that it computes is not used")
 
 
@@ -120,11 +146,24 @@ class Placeholder:
     def __abs__(self) -> Placeholder:
         return self._apply("abs", operator.abs)
 
+    def __divmod__(self, other: Any) -> tuple[Placeholder, Placeholder]:
+        return self._divmod(self, other)
+
+    def __rdivmod__(self, other: Any) -> tuple[Placeholder, Placeholder]:
+        return self._divmod(other, self)
+
+    def _divmod(self, left: Any, right: Any) -> tuple[Placeholder, Placeholder]:
+        quotient, rest = self._path.apply_divmod(_expression_of(left), _expression_of(right))
+        return Placeholder(quotient, self._path), Placeholder(rest, self._path)
+
+    def __format__(self, spec: str) -> str:
+        return self._path.format(self._expression, spec)
+
     def _refused(self, *_: Any) -> NoReturn:
-        raise Untraceable("it needs the value itself (a format, a number, an item, a hash)")
+        raise Untraceable(_NEEDS_VALUE)
 
     __hash__ = _refused  # type: ignore[assignment]
-    __str__ = __repr__ = __format__ = __int__ = __float__ = __index__ = __len__ = __iter__ = _refused  # type: ignore[assignment]
+    __str__ = __repr__ = __int__ = __float__ = __index__ = __len__ = __iter__ = _refused  # type: ignore[assignment]
     __getitem__ = __call__ = __round__ = __reversed__ = __enter__ = __complex__ = __bytes__ = _refused
 
 
@@ -153,6 +192,9 @@ class FreePlaceholder(Placeholder):
 
     def _swapped(self, name: str, function: Callable[..., Any], left: Any) -> FreePlaceholder:
         return self._further(name)
+
+    def _divmod(self, left: Any, right: Any) -> tuple[Placeholder, Placeholder]:
+        return self._further("divmod"), self._further("divmod")
 
 
 def _binary(name: str, function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -223,9 +265,10 @@ def _follow(
 ) -> Decision:
     paths: list[tuple[Path, Leaf]] = []
     waiting: list[tuple[bool, ...]] = [()]
+    may_format = cache(partial(keeps_texts_whole, function, global_of))
     while waiting:
         answers = waiting.pop()
-        path = Path(answers, asks_none)
+        path = Path(answers, asks_none, may_format)
         try:
             leaf = leaf_of(function(argument(path)), path)
         except (Untraceable, FlowError):
@@ -253,7 +296,7 @@ def _tree(paths: list[tuple[list[tuple[Expression, bool]], Leaf]]) -> Decision:
 
 
 def _used_leaf(result: Any, path: Path) -> Leaf:
-    leaf = _leaf(result)
+    leaf = _leaf(result, path)
     path.check_used(leaf)
     return leaf
 
@@ -265,14 +308,16 @@ def _expressions_of(leaf: Leaf) -> list[Expression]:
     return [expression for one in below for expression in _expressions_of(one)]
 
 
-def _leaf(result: Any) -> Leaf:
+def _leaf(result: Any, path: Path) -> Leaf:
     if isinstance(result, Placeholder):
         return Leaf(result._expression)
+    if type(result) is str and is_marked(result):
+        return Leaf(path.formatted(result))
     if isinstance(result, msgspec.Struct) and _holds(result):
-        fields = {name: _leaf(getattr(result, name)) for name in type(result).__struct_fields__}
+        fields = {name: _leaf(getattr(result, name), path) for name in type(result).__struct_fields__}
         return Leaf(fields, type(result))
     if type(result) is tuple:
-        return Leaf(tuple(map(_leaf, result)))
+        return Leaf(tuple(_leaf(one, path) for one in result))
     if _holds(result):
         raise Untraceable(f"it gives a {type(result).__name__} of expressions")
     return Leaf(Constant(result))
@@ -280,7 +325,7 @@ def _leaf(result: Any) -> Leaf:
 
 def _holds(value: Any) -> bool:
     """Whether a placeholder is in there."""
-    if isinstance(value, Placeholder | _TextMethod):
+    if isinstance(value, Placeholder | _TextMethod) or (isinstance(value, str) and is_marked(value)):
         return True
     if isinstance(value, msgspec.Struct):
         return any(_holds(getattr(value, name)) for name in type(value).__struct_fields__)

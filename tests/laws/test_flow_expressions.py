@@ -10,9 +10,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holon.columnar.encoding import FEW
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.kinds import NULL, PRESENT
 from holon.columnar.structs.lazy import LazyColumn
@@ -20,6 +22,8 @@ from holon.dataflow.arithmetic import as_list
 from holon.dataflow.expressions import column_of
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import followed
+
+pytestmark = pytest.mark.usefixtures("loops_installed")
 
 EDGES = [0, 1, -1, 2, 3, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63)]
 
@@ -64,6 +68,7 @@ NUMBERS = st.recursive(
         inner.map(lambda one: f"(-{one})"),
         inner.map(lambda one: f"abs({one})"),
         st.tuples(inner, inner).map(lambda p: f"max({p[0]}, {p[1]})"),
+        st.tuples(inner, inner, st.sampled_from("01")).map(lambda p: f"divmod({p[0]}, {p[1]})[{p[2]}]"),
         st.tuples(inner, inner, inner).map(lambda p: f"({p[0]} if {p[1]} else {p[2]})"),
     ),
     max_leaves=5,
@@ -94,8 +99,16 @@ NONE_FUNCTIONS = st.one_of(
     st.tuples(NONE_CONDITIONS, NUMBERS).map(lambda p: f"r.n + 1 if {p[0]} else {p[1]}"),
     st.tuples(NONE_CONDITIONS, NUMBERS).map(lambda p: f"Inner({p[1]}, r.s) if {p[0]} else Inner(r.p.z, r.t)"),
 ).map(lambda text: f"lambda r: {text}")
+PIECES = st.one_of(
+    st.tuples(NUMBERS, st.sampled_from(["", ":>5"])),
+    st.tuples(st.sampled_from(["r.a", "r.b", "r.a // 7"]), st.sampled_from([":d", ":03d", ":020", ":021d"])),
+    st.just(("r.t", "")),
+).map(lambda p: f"{{{p[0]}{p[1]}}}")
+FORMATS = st.lists(PIECES | st.sampled_from(["ü", "{{"]), min_size=1, max_size=3).map(lambda p: f"f'{''.join(p)}'")
 FUNCTIONS = st.one_of(
     NUMBERS,
+    FORMATS,
+    st.tuples(CONDITIONS, FORMATS, FORMATS, NUMBERS).map(lambda p: f"({p[1]} if {p[0]} else ({p[2]}, {p[3]}))"),
     CONDITIONS,
     st.tuples(CONDITIONS, CONDITIONS).map(lambda p: f"{p[0]} and not ({p[1]})"),
     st.tuples(CONDITIONS, NUMBERS, NUMBERS).map(lambda p: f"({p[1]}) if {p[0]} else ({p[2]})"),
@@ -143,7 +156,7 @@ def columns(rows: list[Row], lazy: bool = False) -> Rows:
 def outcome(function: Callable[[Any], Any], row: Row) -> str:
     try:
         return repr(function(row))
-    except (ArithmeticError, TypeError, AttributeError) as error:
+    except (ArithmeticError, TypeError, AttributeError, ValueError) as error:
         return f"raises {type(error).__name__}"
 
 
@@ -163,7 +176,7 @@ def check_same(text: str, rows: list[Row], cut: int, lazy: bool = False) -> None
     function = imported(text)
     decision, reason = followed(function, Row, checked=True)
     if decision is None:
-        of_constants = ("ZeroDivisionError", "OverflowError", "ways through", "not used")
+        of_constants = ("ZeroDivisionError", "OverflowError", "ValueError", "ways through", "not used")
         assert any(word in reason for word in of_constants), reason
         return
     expected = [outcome(function, row) for row in rows]
@@ -179,3 +192,5 @@ def check_same(text: str, rows: list[Row], cut: int, lazy: bool = False) -> None
         *as_list(column_of(decision, columns(good[cut:], lazy))),
     ]
     assert list(map(repr, whole)) == list(map(repr, parts)) == [one for one in expected if not one.startswith("raises")]
+    many = as_list(column_of(decision, columns(good * FEW, lazy)))  # so many that the compiled loops take them
+    assert list(map(repr, many)) == list(map(repr, whole)) * FEW

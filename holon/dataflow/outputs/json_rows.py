@@ -30,31 +30,39 @@ def json_rows(rows: Rows) -> Sequence[Any]:
 
     Rows with a value that JSON cannot hold come as objects, whose encoding raises.
     """
-    if rows.columns is None or rows.has_objects or len(rows) < FEW or installed() is None:
+    if rows.columns is None or rows.has_objects:
         return rows.objects()
     try:
-        parts = _parts(rows)
+        return _composed(rows, escaped=False) or rows.objects()
     except USER_ERRORS:  # by objects it is seen whose failure it is
         return rows.objects()
-    found = compose(parts, len(rows))
-    if found is None:
-        return rows.objects()
+
+
+def _composed(rows: Rows, *, escaped: bool) -> BinaryColumn | None:
+    """``escaped``: texts are written by msgspec, and not as they are."""
+    if len(rows) < FEW or installed() is None:
+        return None
+    found = compose(_parts(rows, escaped), len(rows))
+    assert found is not None
     encoded, odd = found
-    return with_rows(encoded, odd, [encode_json(row) for row in rows.take(odd).objects()]) if len(odd) else encoded
+    if not len(odd):
+        return encoded
+    others = rows.take(odd)
+    return with_rows(encoded, odd, _composed(others, escaped=True) or list(map(encode_json, others.objects())))
 
 
 class _NeedsObjects(Exception):
     """Columns do not show what the row's object is encoded to."""
 
 
-def _parts(rows: Rows) -> list[Part]:
+def _parts(rows: Rows, escaped: bool) -> list[Part]:
     assert rows.columns is not None
     if rows.struct is not None:
-        return _struct(rows.struct, rows.columns, "")
+        return _struct(rows.struct, rows.columns, "", escaped)
     column = rows.columns[VALUE]
     if not isinstance(column, tuple):
         raise _NeedsObjects  # bytes are not encoded; other values are encoded at once
-    return _value(column)
+    return _value(column, escaped)
 
 
 class _Member(NamedTuple):
@@ -77,7 +85,7 @@ def _members(struct: Any) -> tuple[_Member, ...] | None:
     )
 
 
-def _struct(struct: Any, columns: Mapping[str, Column], prefix: str) -> list[Part]:
+def _struct(struct: Any, columns: Mapping[str, Column], prefix: str, escaped: bool) -> list[Part]:
     members = _members(struct)
     if not members:
         raise _NeedsObjects
@@ -85,7 +93,10 @@ def _struct(struct: Any, columns: Mapping[str, Column], prefix: str) -> list[Par
     for name, literal, kind in members:
         parts.append(literal)
         column = columns.get(f"{prefix}{name}")
-        parts += _value(column) if column is not None else _struct(_inner(kind), columns, f"{prefix}{name}.")
+        if column is not None:
+            parts += _value(column, escaped)
+        else:
+            parts += _struct(_inner(kind), columns, f"{prefix}{name}.", escaped)
     return [*parts, b"}"]
 
 
@@ -95,16 +106,16 @@ def _inner(kind: Any) -> Any:
     raise _NeedsObjects
 
 
-def _value(column: Column) -> list[Part]:
+def _value(column: Column, escaped: bool) -> list[Part]:
     if isinstance(column, tuple):
         parts: list[Part] = []
         for number, one in enumerate(column):
-            parts += [b"," if number else b"[", *_value(one)]
+            parts += [b"," if number else b"[", *_value(one, escaped)]
         return [*parts, b"]"] if column else [b"[]"]
     if isinstance(column, LazyColumn):
         present = column.present()
         column = column if present is None else present
-    if isinstance(column, Texts):
+    if isinstance(column, Texts) and not escaped:
         return quoted(column)
     if isinstance(column, np.ndarray) and column.dtype.kind in "ib":
         return [column if column.dtype.kind == "i" else _bools(column)]

@@ -1,0 +1,1 @@
+"""Parts of following functions with placeholders: formats."""

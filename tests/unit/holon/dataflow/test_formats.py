@@ -1,0 +1,98 @@
+"""Formatted texts in results are followed; code that could see the mark in place of a value is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from holon import Json
+from holon.dataflow import Flow, Group, Stream, Tumbling
+
+pytestmark = pytest.mark.usefixtures("loops_installed")
+
+
+class Bid(msgspec.Struct):
+    at: int
+    auction: int
+    price: int
+    rate: float
+    channel: str
+
+
+class Shown(msgspec.Struct):
+    text: str
+    number: int = 0
+
+
+ROWS = [Bid(n, n % 3, n * 7 - 40, n / 3, "web {}" if n % 5 else "ü") for n in range(50)]
+
+
+def bids_of(flow: Flow) -> Stream[Bid]:
+    return flow.source("bids", Json(Bid), time=lambda b: b.at)
+
+
+def shown(price: int) -> str:
+    return f"{price}"
+
+
+def given(function: Callable[[int], str], price: int) -> bool:
+    return function(price) == "3"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda b: f"{b.price:03d} {{of}} {b.channel}",
+        lambda b: f"{b.rate:.2f}|{b.price:>6}",
+        lambda b: (shown(b.price), Shown(f"{'x' if b.auction else 'y'}{shown(b.auction)}", b.price)),
+        lambda b: "even" if b.price % 2 == 0 else shown(divmod(b.price, 3)[1]),
+        lambda b: Shown(text=shown(b.price), number=-divmod(1000, b.price * 2 + 1)[0]),
+    ],
+)
+def test_formatted_texts_of_results_are_followed(function: Callable[[Bid], Any]) -> None:
+    flow = Flow("formatted")
+    bids_of(flow).map(function, columnar=True).sink("out")
+    found = flow.collect({"bids": ROWS})
+    assert found == msgspec.json.decode(msgspec.json.encode([function(row) for row in ROWS]))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda b: f"{b.price}" == "3",
+        lambda b: {f"{b.price}": 1},
+        lambda b: (f"{b.price}", f"{b.price}" in "34"),
+        lambda b: f"{b.price}"[:1],
+        lambda b: Shown(f"{b.price}", 3).text,
+        lambda b: shown(b.price).upper(),
+        lambda b: (lambda price: f"{price}")(b.price),
+        lambda b: (lambda price: shown(price))(b.price) == "3",
+        lambda b: given(shown, b.price),
+        lambda b: f"{b.price:{b.auction}}",
+        lambda b: f"{b.price!r}",
+        lambda b: 1 if f"{b.price}" else 2,
+        lambda b: b.channel.startswith(f"{b.price}"),
+        lambda b: f"{b.channel}" and shown(b.price),
+    ],
+)
+def test_texts_that_are_seen_are_not_followed(function: Callable[[Bid], Any]) -> None:
+    flow = Flow("seen")
+    bids_of(flow).map(function).sink("out")
+    assert flow.explain()[1].how == "row by row: it needs the value itself (a format, a number, an item, a hash)"
+
+
+def test_groups_may_format() -> None:
+    def result(g: Group[int, Bid]) -> Shown:
+        dear, rest = divmod(g.sum(lambda b: b.price), 100)
+        return Shown(f"{g.key}: {dear}.{rest:02d}", g.count())
+
+    flow = Flow("groups", columnar=True)
+    bids_of(flow).key_by(lambda b: b.auction).window(Tumbling("1m")).agg(result).sink("out")
+    sums = [sum(row.price for row in ROWS if row.auction == key) for key in range(3)]
+    expected = [
+        {"text": f"{key}: {divmod(s, 100)[0]}.{s % 100:02d}", "number": 17 - key // 2} for key, s in enumerate(sums)
+    ]
+    assert flow.collect({"bids": ROWS}) == expected
