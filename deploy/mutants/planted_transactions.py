@@ -13,6 +13,7 @@ UNITS = "tests/unit/nodes/transactions/test_units.py"
 LEDGER_LOAD = "tests/unit/nodes/transactions/test_ledger_load.py"
 PROMOTION = "tests/sim/transactions/test_promotion.py"
 PACE = "tests/unit/nodes/machine/membership/test_pace.py::"
+PROCESSES = "tests/integration/log/test_embedded_processes.py::"
 BACKLOG = "tests/sim/transactions/test_backlog.py::"
 IDS = "tests/unit/nodes/transactions/clients/test_request_ids.py::"
 CRASHING = "tests/unit/transactional/test_crashing.py::"
@@ -41,6 +42,13 @@ TRANSACTIONS = (
         "now_ms, released.difference(abreast, self._late(suspects)))",
         "now_ms)",
         tests=(UNITS, f"{CLAIMING}test_the_former_owner_works_on_until_the_next_one_is_abreast"),
+    ),
+    Mutant(
+        "a partition that another process has added is unknown",
+        "nodes/log/embedded/log.py",
+        "            meta = self._meta(topic, fresh=True)\n        if not",
+        "            meta = self._meta(topic)\n        if not",
+        tests=(f"{PROCESSES}test_threads_that_enlarge_a_topic_at_once_leave_the_largest_one",),
     ),
     Mutant(
         "a node leaves before others have what it had",

@@ -37,6 +37,13 @@ def check_same_partitions(topic: str, have: int, wanted: int) -> None:
         raise TopicExists(f"topic {topic!r} exists with {have} partitions, not {wanted}; use {have} or another name")
 
 
+def check_more_partitions(topic: str, have: int, wanted: int) -> bool:
+    """Whether the topic lacks some; ``TopicExists`` if it has more than ``wanted``."""
+    if have > wanted:
+        raise TopicExists(f"topic {topic!r} has {have} partitions and keeps them: {wanted} are fewer")
+    return have < wanted
+
+
 def check_batch(
     values: Sequence[bytes],
     headers: Sequence[bytes] | None,

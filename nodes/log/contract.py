@@ -154,6 +154,14 @@ class Log(ABC):
         """
 
     @abstractmethod
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        """Enlarge it to so many in all: the new ones are empty, the others as they were.
+
+        Does nothing if it has as many; ``TopicExists`` if it has more, since no partition can be taken away. Safe when
+        several processes do it at once. Other instances find the new ones where they ask for them.
+        """
+
+    @abstractmethod
     def topics(self) -> dict[str, int]:
         """Topic name -> number of partitions, sorted by name."""
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holon.columnar.record_parts import RecordParts
-from nodes.log.checks import check_batch, check_new_topic, check_records, check_same_partitions, out_of_range
+from nodes.log.checks import (
+    check_batch,
+    check_more_partitions,
+    check_new_topic,
+    check_records,
+    check_same_partitions,
+    out_of_range,
+)
 from nodes.log.contract import (
     MAX_RECORD_BYTES,
     Appended,
@@ -95,6 +102,11 @@ class MemoryLog(Log):
             return
         self._topics[topic] = [_Records() for _ in range(partitions)]
         self._retention_ms[topic] = retention_ms
+
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        if check_more_partitions(topic, self.partitions(topic), partitions):
+            known = self._topics[topic]
+            known += [_Records() for _ in range(partitions - len(known))]
 
     def topics(self) -> dict[str, int]:
         self._check()

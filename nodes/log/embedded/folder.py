@@ -14,6 +14,7 @@ A topic is built aside and renamed into place, so it is there as a whole or not 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import tempfile
@@ -22,7 +23,7 @@ from pathlib import Path
 import lmdb
 import msgspec
 
-from nodes.log.checks import check_new_topic, check_same_partitions
+from nodes.log.checks import check_more_partitions, check_new_topic, check_same_partitions
 from nodes.log.contract import LogDamaged, LogUnavailable
 from nodes.log.embedded.damage.free_space_reserve import FreeSpaceReserve
 from nodes.log.embedded.errors import damaged, translate
@@ -48,7 +49,7 @@ class LogMeta(msgspec.Struct):
 
 
 class TopicMeta(msgspec.Struct, frozen=True):
-    """topic.json; never changes."""
+    """topic.json; only the number of partitions changes, and grows."""
 
     partitions: int
     retention_ms: int | None = None
@@ -133,6 +134,33 @@ class LogFolder:
             lost_race = isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST)
             if not (lost_race and self._exists(topic, meta)):
                 raise translate(error, self.root, f"topic {topic!r} cannot be created") from error
+
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        """Enlarge it to so many; raises ``TopicExists``. One process at a time; they count once all are there."""
+        folder = self._topics / topic
+        try:
+            lock = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                self._enlarge(topic, folder, partitions)
+            finally:
+                os.close(lock)
+        except (OSError, lmdb.Error) as error:
+            raise translate(error, folder, f"topic {topic!r} cannot be enlarged") from error
+
+    def _enlarge(self, topic: str, folder: Path, partitions: int) -> None:
+        meta = self.read_topic(topic)
+        if meta is None or not check_more_partitions(topic, meta.partitions, partitions):
+            return
+        for number in range(meta.partitions, partitions):
+            shutil.rmtree(folder / str(number), ignore_errors=True)  # of a process that was killed in the middle
+            build_partition(folder / str(number))
+            for path in sorted((folder / str(number)).iterdir()):
+                path.chmod(0o600)
+                _sync_file(path)
+            _sync_folder(folder / str(number))
+        _write_whole(folder / "topic.json", msgspec.json.encode(TopicMeta(partitions, meta.retention_ms)))
+        _sync_folder(folder)
 
     def _exists(self, topic: str, meta: TopicMeta) -> bool:
         found = self.read_topic(topic)

@@ -82,9 +82,15 @@ class EmbeddedLog(Log):
         self._check()
         self._folder.create_topic(topic, TopicMeta(partitions, retention_ms))
 
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        self._check()
+        self._meta(topic)  # raises where there is no such topic
+        self._folder.add_partitions(topic, partitions)
+        self._meta(topic, fresh=True)
+
     def topics(self) -> dict[str, int]:
         self._check()
-        return {name: self._meta(name).partitions for name in self._folder.topic_names()}
+        return {name: self._meta(name, fresh=True).partitions for name in self._folder.topic_names()}
 
     def append(
         self,
@@ -198,6 +204,8 @@ class EmbeddedLog(Log):
 
     def _open_partition(self, topic: str, partition: int) -> Partition:
         meta = self._meta(topic)
+        if partition >= meta.partitions:
+            meta = self._meta(topic, fresh=True)
         if not 0 <= partition < meta.partitions:
             raise UnknownTopic(f"topic {topic!r} has no partition {partition}; it has 0 to {meta.partitions - 1}")
         path = self._folder.partition_path(topic, partition)
@@ -206,8 +214,9 @@ class EmbeddedLog(Log):
         self._open[topic, partition] = store
         return store
 
-    def _meta(self, topic: str) -> TopicMeta:
-        meta = self._topics.get(topic)
+    def _meta(self, topic: str, *, fresh: bool = False) -> TopicMeta:
+        """``fresh``: another process may have added partitions."""
+        meta = None if fresh else self._topics.get(topic)
         if meta is None:
             check_topic_name(topic)
             meta = self._folder.read_topic(topic)

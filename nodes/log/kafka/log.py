@@ -121,6 +121,11 @@ class KafkaLog(Log):
             self._topics.create(topic, partitions, retention_ms, self._batch_bytes)
             self._known[topic] = partitions
 
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        have = self._topics.count(lambda: self.partitions(topic))
+        with self._lock:
+            self._known[topic] = self._topics.enlarge(topic, have, partitions)
+
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Drop these topics with all their records; those that do not exist are passed over."""
         self._check()
@@ -252,8 +257,7 @@ class KafkaLog(Log):
         if batch_bytes >= self._sending["batch.size"]:
             return self._sender
         if limit_bytes not in self._limited:
-            config = {**self._sending, "batch.size": batch_bytes}
-            self._limited[limit_bytes] = self._new_sender(config)
+            self._limited[limit_bytes] = self._new_sender({**self._sending, "batch.size": batch_bytes})
         return self._limited[limit_bytes]
 
     @contextmanager

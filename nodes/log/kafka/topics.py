@@ -13,12 +13,13 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import (  # pyright: ignore[reportPrivateImportUsage]
     AdminClient,
     ConfigResource,  # pyright: ignore[reportPrivateImportUsage]
+    NewPartitions,  # pyright: ignore[reportPrivateImportUsage]
     NewTopic,  # pyright: ignore[reportPrivateImportUsage]
     OffsetSpec,  # pyright: ignore[reportPrivateImportUsage]
     ResourceType,  # pyright: ignore[reportPrivateImportUsage]
 )
 
-from nodes.log.checks import check_same_partitions
+from nodes.log.checks import check_more_partitions, check_same_partitions
 from nodes.log.contract import LogError, LogUnavailable, TopicPartition, UnknownTopic
 from nodes.log.kafka.errors import Connection, reason
 
@@ -94,6 +95,24 @@ class TopicAdmin:
             if reason(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise self._connection.translated(reason(error), f"creating topic {topic!r}") from error
         check_same_partitions(topic, self._when_ready(topic), partitions)
+
+    def enlarge(self, topic: str, have: int, partitions: int) -> int:
+        """Give it so many partitions in all, and wait until they can be used; ``TopicExists`` if it has more."""
+        if not check_more_partitions(topic, have, partitions):
+            return have
+        name = self._prefix + topic
+        try:
+            more = self._admin.create_partitions([NewPartitions(name, partitions)], request_timeout=self._timeout_s)
+            _answer(more[name], self._timeout_s)
+        except KafkaException as error:
+            if reason(error).code() != KafkaError.INVALID_PARTITIONS:  # another process was first
+                raise self._connection.translated(reason(error), f"enlarging topic {topic!r}") from error
+        deadline = time.monotonic() + self._timeout_s
+        while check_more_partitions(topic, have := self._when_ready(topic), partitions):
+            if time.monotonic() > deadline:
+                raise LogError(f"Kafka {self._connection.bootstrap}: topic {topic!r} was enlarged, and is as it was")
+            time.sleep(POLL_INTERVAL_S)
+        return have
 
     def delete(self, topics: Iterable[str]) -> None:
         """Drop them; those that do not exist are passed over."""

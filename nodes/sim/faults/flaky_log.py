@@ -72,6 +72,9 @@ class NodeLog(Log):
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._log.create_topic(topic, partitions, retention_ms=retention_ms)
 
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        self._log.add_partitions(topic, partitions)
+
     def topics(self) -> dict[str, int]:
         return self._log.topics()
 

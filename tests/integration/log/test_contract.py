@@ -69,6 +69,37 @@ class TestTopics:
         with pytest.raises(TopicExists, match="3 partitions, not 4"):
             log.create_topic("t", 4)
 
+    def test_can_be_enlarged_and_keep_their_records(self, log: Log) -> None:
+        log.append("t", 2, [b"kept"])
+        log.add_partitions("t", 3)
+        log.add_partitions("t", 5)
+        log.add_partitions("t", 5)
+        assert log.partitions("t") == 5 and log.read("t", 2, 0).values == [b"kept"]
+        assert [log.append("t", 4, [b"new"]).first_offset, log.start_offset("t", 3), log.end_offset("t", 3)] == [0] * 3
+        assert log.read("t", 4, 0).values == [b"new"]
+        log.create_topic("t", 5)
+        with pytest.raises(UnknownTopic, match="0 to 4"):
+            log.append("t", 5, [b"x"])
+
+    def test_keep_all_their_partitions(self, log: Log) -> None:
+        with pytest.raises(TopicExists, match="3 partitions and keeps them: 2 are fewer"):
+            log.add_partitions("t", 2)
+        with pytest.raises(UnknownTopic, match="nearest: t"):
+            log.add_partitions("tt", 4)
+        assert log.partitions("t") == 3
+
+    @SHARED
+    def test_that_another_instance_enlarges_can_be_used_at_once(self, log: Log, maker: Maker, tmp_path: Path) -> None:
+        with maker.make(tmp_path / "log", None) as other:
+            other.send("t", 0, [b"old"])
+            other.poll_acks(wait=True)
+            assert other.read("t", 0, 0).values == [b"old"]
+            log.add_partitions("t", 4)
+            other.send("t", 3, [b"new"])
+            other.poll_acks(wait=True)
+            assert other.wait({TopicPartition("t", 3): 0}, PLENTY_S) and other.partitions("t") == 4
+            assert other.read("t", 3, 0).values == log.read("t", 3, 0).values == [b"new"]
+
     @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../t", "a b", "ä", "x" * 201, "a\n", "a\0"])
     def test_with_impossible_names_are_refused(self, log: Log, name: str) -> None:
         with pytest.raises(ValueError, match="topic name"):

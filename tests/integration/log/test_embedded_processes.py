@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nodes.log import EmbeddedLog, LogError, TopicPartition
+from nodes.log import EmbeddedLog, LogError, TopicExists, TopicPartition
 from nodes.log.embedded import log as embedded
 from nodes.log.embedded.environment import FIRST_MAP_BYTES
 from tests.integration.processes import PLENTY_S, children
@@ -146,6 +146,30 @@ def test_several_processes_create_the_same_log_and_topics_at_once(tmp_path: Path
     with EmbeddedLog(path) as log:
         assert [log.end_offset(topic, 0) for topic in log.topics()] == [4] * 20
     assert list((path / "tmp").iterdir()) == []
+
+
+def test_threads_that_enlarge_a_topic_at_once_leave_the_largest_one(path: Path) -> None:
+    with EmbeddedLog(path) as log:
+        log.append("t", 1, [b"it knows the topic"])
+        (path / "topics" / "t" / "3").mkdir()
+        (path / "topics" / "t" / "3" / "data.mdb").write_bytes(b"of a process that was killed in the middle")
+        enlarged = threading.Barrier(4)
+
+        def enlarge(partitions: int) -> None:
+            with EmbeddedLog(path) as own:
+                enlarged.wait(PLENTY_S)
+                try:
+                    own.add_partitions("t", partitions)
+                except TopicExists:
+                    assert own.partitions("t") > partitions
+
+        threads = [threading.Thread(target=enlarge, args=(partitions,)) for partitions in (3, 4, 5, 6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PLENTY_S)
+        assert [log.append("t", partition, [b"a"]).first_offset for partition in range(2, 6)] == [0] * 4
+        assert log.partitions("t") == 6
 
 
 def test_a_forked_child_is_refused_and_does_the_parent_no_harm(path: Path) -> None:
