@@ -1,10 +1,11 @@
 """The cost of flows beside processing functions that do the same by columns, and of functions that cannot be followed.
 
-    python deploy/bench/dataflow.py [--pairs N] [--records N] [--only steps|ordinary] [--jobs NAME,...] [--json]
+    python deploy/bench/dataflow.py [--pairs N] [--records N] [--only steps|windows|ordinary] [--jobs NAME,...] [--json]
 
 Microseconds of CPU an event of the whole job, without a log and a fleet (as `holon profile` measures). Medians of runs
 in turn, and of the ratios to the processing function of the same round. ``steps``: one pipeline, written in several
-ways. ``ordinary``: the flow of each of the twelve jobs of `deploy/bench/ordinary` over its job.
+ways. ``windows``: sixty windows that overlap, over tumbling ones of the same length, 10,000 records a slide.
+``ordinary``: the flow of each of the twelve jobs of `deploy/bench/ordinary` over its job.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import random
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ import msgspec
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Window, on_window  # noqa: E402
-from holon.dataflow import Flow, Group, Session, Stream, Tumbling  # noqa: E402
+from holon import WCRDT, Assigner, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Window, on_window  # noqa: E402
+from holon.dataflow import Flow, Group, Session, Sliding, Stream, Tumbling  # noqa: E402
 from nexmark.compare.cases import BY_FLOW, ComparedJob, cases_of, chosen, records  # noqa: E402
 from nodes.api import load_job  # noqa: E402
 from nodes.compiled.loading import ensure  # noqa: E402
@@ -136,6 +137,37 @@ def by_session(slice: str) -> Job:
     return flow.job
 
 
+def overlapping(pairs: int, count: int) -> list[dict[str, Any]]:
+    """A row for each kind of windows and number of keys; the largest three keys of each window leave."""
+    found: list[dict[str, Any]] = []
+    for keys in (10, 100, KEYS):
+        jobs = {
+            f"{name}, {keys} keys": by_windows(name, windows)
+            for name, windows in {
+                "windows of 60 s": Tumbling("60s"),
+                "of 1 s": Tumbling("1s"),
+                "of 60 s, each second": Sliding("60s", "1s"),
+            }.items()
+        }
+        draw = random.Random(1)
+        bids = (
+            {"auction": draw.randrange(keys), "price": 101, "channel": "web", "at": number // 10, "note": None}
+            for number in range(12 * count)
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            inputs = _written(Path(folder, "bids"), (json.dumps(bid).encode() for bid in bids))
+            found += _medians(jobs, {"bids": inputs}, pairs)
+    return found
+
+
+def by_windows(name: str, windows: Assigner) -> Job:
+    """The pipeline with other windows."""
+    flow = Flow(name.replace(" ", "-").replace(",", ""))
+    counted = _bids(flow).key_by(lambda bid: bid.auction).window(windows).agg(result)
+    counted.top(3, by=lambda hot: hot.num).sink("hot")
+    return flow.job
+
+
 def _bids(flow: Flow) -> Stream[Bid]:
     return flow.source("bids", Json(Bid), time=lambda bid: bid.at)
 
@@ -187,7 +219,6 @@ def steps(pairs: int, count: int) -> list[dict[str, Any]]:
     jobs |= {f"sessions, slices of {each}": by_session(each) for each in ("10s", "2500ms")}
     jobs |= {"one of three Structs": of_kinds(objects=False), "the same, of objects": of_kinds(objects=True)}
     draw = random.Random(1)
-    found: dict[str, list[float]] = {name: [] for name in jobs}
     with tempfile.TemporaryDirectory() as folder:
         bids: list[dict[str, Any]] = [
             {"auction": draw.randrange(KEYS), "price": draw.randrange(1_000), "channel": "web", "at": number}
@@ -202,14 +233,21 @@ def steps(pairs: int, count: int) -> list[dict[str, Any]]:
             topic: _written(Path(folder, topic), (json.dumps(row).encode() for row in rows))
             for topic, rows in (("bids", bids), ("events", events))
         }
-        for _ in range(pairs):
-            for name, job in jobs.items():
-                found[name].append(_cost(job, inputs[job.topics[0]]))
+        return _medians(jobs, inputs, pairs)
+
+
+def _medians(jobs: Mapping[str, Job], inputs: Mapping[str, FileRecords], pairs: int) -> list[dict[str, Any]]:
+    """A row for each job, with the ratio over the first one."""
+    found: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(pairs):
+        for name, job in jobs.items():
+            found[name].append(_cost(job, inputs[job.topics[0]]))
+    first = next(iter(found.values()))
     return [
         {
             "job": name,
             "us_per_event": round(statistics.median(costs), 3),
-            "times": round(statistics.median(c / h for c, h in zip(costs, found["by hand"], strict=True)), 2),
+            "times": round(statistics.median(cost / over for cost, over in zip(costs, first, strict=True)), 2),
         }
         for name, costs in found.items()
     ]
@@ -220,21 +258,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--only", choices=("steps", "ordinary"))
+    parser.add_argument("--only", choices=("steps", "windows", "ordinary"))
     parser.add_argument("--jobs", help="of the ordinary ones, separated by commas")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     ensure()
     pairs, count = arguments.pairs, arguments.records
-    rows = steps(pairs, count) if arguments.only != "ordinary" else []
+    only = arguments.only
+    rows = steps(pairs, count) if only in (None, "steps") else []
+    rows += overlapping(pairs, count) if only in (None, "windows") else []
     names = None if arguments.jobs is None else arguments.jobs.split(",")
-    of_jobs = ordinary(pairs, count, names) if arguments.only != "steps" else []
+    of_jobs = ordinary(pairs, count, names) if only in (None, "ordinary") else []
     if arguments.json:
         print(json.dumps({"records": count, "pairs": pairs, "rows": rows, "ordinary": of_jobs}))
         return 0
     for row in (*rows, *of_jobs):
         over = f"of {row['job_us_per_event']} by its job, {row['pairs']}" if "pairs" in row else ""
-        print(f"{row['job']:<26} {row['us_per_event']:>8} us an event {row['times']:>6} times {over}".rstrip())
+        print(f"{row['job']:<34} {row['us_per_event']:>8} us an event {row['times']:>6} times {over}".rstrip())
     return 0
 
 

@@ -36,6 +36,7 @@ from holon.program.function import HandlerScope
 from holon.program.states import WCRDT, StateDeclaration, Windowed, WLocal
 from wcrdt import ColumnsOf, GCounter, Lattice, RecordOf
 from wcrdt.windows.assigners import Assigner, Window
+from wcrdt.windows.panes import panes_of
 
 
 @dataclass(eq=False)
@@ -103,7 +104,9 @@ class Aggregation(Step):
 
     def how(self) -> str:
         reasons = [reason for decision, reason in (*self._followed.values(), self.followed_result) if decision is None]
-        return f"{ROW_BY_ROW}{reasons[0]}" if reasons else "columns"
+        found = f"{ROW_BY_ROW}{reasons[0]}" if reasons else "columns"
+        panes = None if self.windows is None else panes_of(self.windows, self._bottom.combines)
+        return found if panes is None else f"{found}; {panes.count} windows that overlap share panes"
 
     @property
     def _plain_result(self) -> Field | tuple[Leaf, ...]:

@@ -94,7 +94,9 @@ class JobProgram:
     def shapes(self) -> dict[str, StateShape]:
         """The states that are shared between partitions."""
         return {
-            name: StateShape(name, decl.bottom, decl.stage) for name, decl in self.windowed().items() if decl.shared
+            name: StateShape(name, decl.bottom, decl.stage, decl.panes)
+            for name, decl in self.windowed().items()
+            if decl.shared
         }
 
     def windowed(self) -> dict[str, Windowed[Any, Any]]:

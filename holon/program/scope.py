@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,13 +16,13 @@ from holon.program.insert_arguments import (
     check_heights,
     checked_time,
     checked_times,
-    count_rows,
-    open_rows,
     take_rows,
     watermarks_of,
 )
 from holon.program.insert_buffer import GatheredRows, gathering, is_lasting
 from holon.program.late_inserts import LateInserts
+from holon.program.own_windows import OwnWindows
+from holon.program.placing import Columns, places, places_for
 from holon.program.program import JobProgram
 from holon.program.shared_windows import SharedWindows
 from holon.time.units import MAX_TS_MS
@@ -64,6 +65,7 @@ class Scope:
             for stage in range(program.last_stage + 1)
         ]
         self.private = PrivateTrack(RECORD_START, _only(bottoms, [n for n, d in self.windowed.items() if not d.shared]))
+        self.own = OwnWindows(self.windowed, self.private)
         first = [name for name, decl in self.windowed.items() if decl.stage == 0]
         found = {name: gathering(bottoms[name]) for name in first}
         self.gathered: dict[str, GatheredRows] = {name: rows for name, rows in found.items() if rows is not None}
@@ -147,7 +149,7 @@ class Scope:
             self.apply(name)
             rows = None
         late = taken = 0
-        for window in decl.windows.windows_for(ts):
+        for window in places_for(decl.windows, decl.panes, ts, partial(self._is_closed, name)):
             if self._is_closed(name, window):
                 late += 1
                 self._count_late(1)
@@ -200,14 +202,9 @@ class Scope:
     ) -> int:
         """Insert into the windows that are open at each row's watermark; returns how many are not."""
         self.wrote = self.touched = True
-        late = 0
-        for window, taken in self.windowed[name].windows.split(times):
-            if self._is_closed(name, window, highest=True):
-                in_time = open_rows(taken, watermarks, len(times), window.end_ms + self.replica.lateness_ms)
-                late += count_rows(taken, len(times)) - len(in_time)
-                taken = in_time
-                if len(taken) == 0:
-                    continue
+        decl, columns = self.windowed[name], Columns(times, watermarks, self.replica.lateness_ms)
+        parts, late = places(decl.windows, decl.panes, columns, partial(self._is_closed, name, highest=True))
+        for window, taken in parts:
             track.insert_many(name, window, take_rows(elements, taken, len(times)), actor)
         return late
 
@@ -288,7 +285,7 @@ class Scope:
         if self.windowed[name].shared:
             return self.shared.final_value(name, window)
         self.apply(name)
-        return self.private.contributions.get(name, {}).get(window, self.windowed[name].bottom.bottom())
+        return self.own.value(name, window, lasting=self.track_name == "window")
 
     def peek(self, name: str, window: Window) -> Any:
         shared = self.windowed[name].shared
@@ -298,7 +295,9 @@ class Scope:
         self.taint("peek")
         if not shared:
             self.apply(name)
-            readable = self._closed_at(window, self.watermark_ms) and window in self.private.contributions.get(name, {})
+            readable = self._closed_at(window, self.watermark_ms) and window in self.own.ended(
+                name, window.end_ms - 1, window.end_ms
+            )
             return self.final_value(name, window) if readable else None
         if not self.replica.is_complete(name, window) or window.end_ms <= self.replica.dropped_through_ms:
             return None

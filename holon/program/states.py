@@ -16,6 +16,7 @@ from holon.program.handles import LocalHandle, WindowedHandle
 from wcrdt.lattice import Lattice
 from wcrdt.lattices.maps import KeyedMap
 from wcrdt.windows.assigners import Assigner
+from wcrdt.windows.panes import panes_of
 from wcrdt.windows.sessions import Session
 
 E = TypeVar("E")
@@ -63,6 +64,8 @@ class Windowed(StateDeclaration, Generic[E, V]):
             )
         self.bottom = bottom
         self.windows = windows
+        self.panes = panes_of(windows, bottom.combines)
+        """Those that its windows share; None: it has none."""
         self.stage = stage
         self.name = name
 
@@ -75,7 +78,8 @@ class Windowed(StateDeclaration, Generic[E, V]):
 
     def describe(self) -> str:
         shape = f"{self.bottom.tag}{self.bottom.shape()!r}"
-        return f"{type(self).__name__} {self.name} {shape} {self.windows.describe()} stage {self.stage}"
+        panes = "" if self.panes is None else " in panes"
+        return f"{type(self).__name__} {self.name} {shape} {self.windows.describe()}{panes} stage {self.stage}"
 
 
 class WCRDT(Windowed[E, V]):

@@ -133,7 +133,7 @@ class PartitionTask:
         while self.records.resume():
             moved = True
         if moved and self.done:  # nobody reads again what no other partition sees
-            self.scope.private.drop_through(END_OF_TIME_MS)
+            self.scope.own.drop_through(END_OF_TIME_MS)
         return moved
 
     # --- what leaves ----------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class PartitionTask:
         self.scope.record.drop_through(end_ms)
         for track in self.scope.answers:
             track.drop_through(end_ms)
-        self.scope.private.drop_through(end_ms)
+        self.scope.own.drop_through(end_ms)
         self.scope.shared.drop_through(end_ms)
 
     # --- snapshots ------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class WindowTrack:
     def _left(self, state: str, after_ms: int) -> int:
         if self.scope.windowed[state].shared:
             return self.scope.shared.ends_after(state, after_ms)
-        return sum(window.end_ms > after_ms for window in list(self.scope.private.contributions.get(state, ())))
+        return len(self.scope.own.ended(state, after_ms, END_OF_TIME_MS))
 
     def advance(self) -> bool:
         """Answer every window that is complete; True if the track moved.
@@ -168,8 +168,7 @@ class WindowTrack:
     def _windows(self, state: str, after_ms: int, through_ms: int) -> list[Window]:
         if self.scope.windowed[state].shared:
             return self.scope.shared.ended(state, after_ms, through_ms)
-        mine = self.scope.private.contributions.get(state, ())
-        return [window for window in mine if after_ms < window.end_ms <= through_ms]
+        return self.scope.own.ended(state, after_ms, through_ms)
 
     def _next_end(self, after_ms: int, through_ms: int) -> int:
         """The first end in ``(after_ms, through_ms]`` of a window that a handler of any stage waits for."""

@@ -20,6 +20,7 @@ from nodes.sim.keyed.cases import SHARDED
 from nodes.sim.options import Options
 
 SESSIONS = ("flow-sessions", "flow-sessions-backlog", "flow-sessions-late")
+SLIDING = ("flow-sliding", "flow-sliding-backlog", "flow-sliding-late")
 
 
 @dataclass(slots=True)
@@ -176,7 +177,8 @@ def _part_late_rows(options: Options, found: Expected) -> None:
     fates = fates_of(options.window_ms, _timed(options, found.accepted))
     found.late += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.late]
     found.letters += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.letter]
-    found.late_inserts = found.late_rows = sum(fate.late_rows for fate in fates)
+    found.late_rows = sum(fate.late_rows for fate in fates)
+    found.late_inserts = sum(fate.refusals for fate in fates)
     found.filtered = sum(fate.filtered for fate in fates)
     found.accepted = [r for r, fate in zip(found.accepted, fates, strict=True) if not fate.late]
 
@@ -336,8 +338,12 @@ def _late_rows(options: Options, accepted: list[Record]) -> list[Any]:
 
 
 def _sessions(options: Options, accepted: list[Record]) -> list[Any]:
+    return flows.by_sessions(options.window_ms, _placed(options, accepted))
+
+
+def _placed(options: Options, accepted: list[Record]) -> list[tuple[int, dict[str, Any], int | None]]:
     timed = zip(accepted, _timed(options, accepted), strict=True)
-    return flows.by_sessions(options.window_ms, [(record.partition, *at) for record, at in timed])
+    return [(record.partition, *at) for record, at in timed]
 
 
 def _routed(options: Options, accepted: list[Record]) -> list[Any]:
@@ -362,6 +368,7 @@ _RESULTS = {
     "flow-dead-rows": _beside_dead_rows,
     "flow-late-rows": _late_rows,
     **dict.fromkeys(SESSIONS, _sessions),
+    **dict.fromkeys(SLIDING, lambda o, accepted: flows.by_sliding(o.window_ms, _placed(o, accepted))),
     "flow-stages": lambda options, accepted: flows.by_stages(options.window_ms, _parted(options, accepted)),
     **dict.fromkeys(
         ("flow-topics", "flow-topics-backlog", "flow-topics-idle"),
@@ -388,5 +395,6 @@ _DEAD_ROWS = {
 _FATES = {
     "flow-late-rows": (flows.fates_of_late_rows, flows.closed_through),
     **dict.fromkeys(SESSIONS, (flows.fates_of_sessions, flows.closed_by_sessions)),
+    **dict.fromkeys(SLIDING, (flows.fates_of_sliding, flows.closed_by_sliding)),
 }
 """Of flows whose windows judge rows by themselves: the fate of each record, and the end of the last window."""

@@ -27,9 +27,10 @@ from holon import (
     WLocal,
     on_window,
 )
-from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, THIRD_SEED, TOPIC, Case
+from nodes.sim.case import FOURTH_SEED, TOPIC, Case
 from nodes.sim.failing import jobs as failing
-from nodes.sim.flows.jobs import Given, by_dead_rows, by_flow, by_late_rows, by_sessions, by_stages, by_topics, by_verbs
+from nodes.sim.flows.cases import cases_of_flows
+from nodes.sim.flows.jobs import Given
 from nodes.sim.keyed.cases import cases_by_key
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
@@ -330,16 +331,7 @@ def _routed(options: Options) -> Job:
     return _job(options, Routed, output=Output(OUTPUT, route_by_key=True, partitions=options.output_partitions))
 
 
-def _idle(options: Options) -> Given:
-    return replace(FOR_FLOWS, idle_timeout_ms=idle_timeout_ms(options))
-
-
-def _late(options: Options) -> Given:
-    return replace(FOR_FLOWS, lateness_ms=options.window_ms)
-
-
 FOR_FLOWS = Given(Event, TOPIC, OUTPUT, second_topic="orders")
-_TOPICS = Case(lambda o: by_topics(o, _idle(o)), further_topics=("orders",), idle=True, since=FIFTH_SEED)
 _BURY_WINDOWS = Case(lambda o: _job(o, failing.windows(o)), buries=True, further_windows=(3,), since=FOURTH_SEED)
 
 CASES: dict[str, Case] = {
@@ -351,34 +343,7 @@ CASES: dict[str, Case] = {
     "count": Case(_count),
     "dedupe": Case(_dedupe, windowed=False),
     "fail": Case(lambda options: _job(options, failing.marked(options)), fails=True),
-    "flow": Case(lambda options: by_flow(options, FOR_FLOWS), since=FIRST_SEED),
-    "flow-dead-rows": Case(
-        lambda options: by_dead_rows(options, FOR_FLOWS), buries=True, further_windows=(3,), since=SECOND_SEED
-    ),
-    "flow-idle": Case(lambda options: by_flow(options, _idle(options)), idle=True, since=SECOND_SEED),
-    "flow-idle-backlog": Case(
-        lambda options: by_flow(options, _idle(options)), idle=True, backlog=True, since=SECOND_SEED
-    ),
-    "flow-late": Case(lambda options: by_flow(options, _late(options)), late_by=1, since=SECOND_SEED),
-    "flow-late-rows": Case(
-        lambda options: by_late_rows(options, FOR_FLOWS), windowed=False, further_windows=(3,), since=SECOND_SEED
-    ),
-    "flow-sessions": Case(lambda options: by_sessions(options, FOR_FLOWS), windowed=False, since=THIRD_SEED),
-    "flow-sessions-backlog": Case(
-        lambda options: by_sessions(options, _idle(options)),
-        windowed=False,
-        idle=True,
-        backlog=True,
-        since=FOURTH_SEED,
-    ),
-    "flow-sessions-late": Case(
-        lambda options: by_sessions(options, _late(options)), windowed=False, late_by=1, since=FOURTH_SEED
-    ),
-    "flow-stages": Case(lambda options: by_stages(options, FOR_FLOWS), further_windows=(3, 6), since=SECOND_SEED),
-    "flow-topics": replace(_TOPICS, make=lambda options: by_topics(options, FOR_FLOWS), idle=False),
-    "flow-topics-backlog": replace(_TOPICS, backlog=True),
-    "flow-topics-idle": _TOPICS,
-    "flow-verbs": Case(lambda options: by_verbs(options, FOR_FLOWS), buries=True, since=SECOND_SEED),
+    **cases_of_flows(FOR_FLOWS, idle_timeout_ms),
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),
     "idle-backlog": Case(_count, idle=True, backlog=True),

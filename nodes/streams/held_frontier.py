@@ -88,8 +88,9 @@ class FrontierWatch:
             if end_ms is not None:
                 yield end_ms
         for runner in self._work.owned():
-            for windows in runner.task.scope.private.contributions.values():
-                yield from (window.end_ms for window in windows if window.end_ms > after_ms)
+            end_ms = runner.task.scope.own.first_end(after_ms)
+            if end_ms is not None:
+                yield end_ms
 
     def held(self, through_ms: int) -> HeldFrontier:
         """For people; ``through_ms`` is what ``poll`` gave."""

@@ -9,7 +9,7 @@ minimum over all partitions, has passed it. By then every replica that knows it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,8 +17,10 @@ import msgspec
 from wcrdt.codec import DecodeError
 from wcrdt.replica.least import Least
 from wcrdt.replica.slots import RECORD_START, AnyLattice, Applied, Position, TrackDelta, TrackSlot, start_of_stage
+from wcrdt.replica.window_values import WindowValues
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 from wcrdt.windows.ends import EndIndex
+from wcrdt.windows.panes import Panes
 
 _ACTORS_OF_A_STAGE = 1 << 18
 """More than two for each partition that there can be."""
@@ -28,12 +30,18 @@ _ACTORS_OF_A_STAGE = 1 << 18
 class StateShape:
     """One windowed CRDT of a job: its bottom and who writes it.
 
-    ``stage`` 0 is written by the record track; stage n by the handlers of completed windows of stage n - 1.
+    ``stage`` 0 is written by the record track; stage n by the handlers of completed windows of stage n - 1. ``panes``
+    are shared by its windows; None: it has none.
     """
 
     name: str
     bottom: AnyLattice
     stage: int = 0
+    panes: Panes | None = None
+
+    def windows(self, held: Window) -> Sequence[Window]:
+        """The windows that a contribution, to a window or pane, belongs to; by end."""
+        return (held,) if self.panes is None else self.panes.windows(held)
 
 
 class Punctuation(msgspec.Struct, array_like=True, frozen=True):
@@ -160,7 +168,8 @@ class Replica:
         self.dropped_through_ms = BEFORE_TIME_MS
         self.changes = 0
         self._ends = {name: EndIndex() for name in self.shapes}
-        self._values: dict[tuple[str, Window], AnyLattice] = {}
+        states = {name: (shape.bottom, shape.panes) for name, shape in self.shapes.items()}
+        self._values = WindowValues(states, self._joined)
         self._frontier = Least[int]()
         self._answered = [Least[int]() for _ in range(self._last_stage + 1)]
 
@@ -210,8 +219,9 @@ class Replica:
     def _index(self, delta: TrackDelta, applied: Applied) -> None:
         if applied is Applied.ADVANCED:
             for change in delta.changes:
-                if change.end_ms > self.dropped_through_ms:
-                    self._ends[change.state].add(Window(change.start_ms, change.end_ms))
+                for window in self.shapes[change.state].windows(Window(change.start_ms, change.end_ms)):
+                    if window.end_ms > self.dropped_through_ms:
+                        self._ends[change.state].add(window)
 
     def is_closed(self, partition: int, end_ms: int) -> bool:
         """True if all that the partition will ever add to windows that end at or before ``end_ms`` is known here.
@@ -299,12 +309,16 @@ class Replica:
     def windows(self, state: str) -> Iterator[Window]:
         """Windows of a state to which some partition has contributed; unordered, with duplicates."""
         for track in self._tracks(state):
-            yield from track.contributions.get(state, ())
+            for held in track.contributions.get(state, ()):
+                yield from self.shapes[state].windows(held)
 
     def ended(self, state: str, after_ms: int, through_ms: int) -> list[Window]:
         """Those of them that end after ``after_ms`` and at or before ``through_ms``, by end, without duplicates."""
         found = self._ends[state].between(after_ms, through_ms)
-        return [w for w in found if any(w in track.contributions.get(state, ()) for track in self._tracks(state))]
+        panes, tracks = self.shapes[state].panes, [track.contributions.get(state, {}) for track in self._tracks(state)]
+        if panes is None:
+            return [window for window in found if any(window in track for track in tracks)]
+        return [w for w in found if any(held in track for held in (w, *panes.of(w)) for track in tracks)]
 
     def first_end(self, state: str, after_ms: int) -> int | None:
         """The first end after ``after_ms`` at which some partition may have contributed to a window of the state."""
@@ -327,17 +341,19 @@ class Replica:
         """
         assert self.is_complete(state, window), f"{state} {window} read at frontier {self.frontier_ms}"
         assert window.end_ms > self.dropped_through_ms, f"{state} {window} was dropped"
-        value = self._values.get((state, window))
-        if value is None:
-            value = self._values[state, window] = self.current_value(state, window)
-        return value
+        return self._values.final(state, window)
 
     def current_value(self, state: str, window: Window) -> AnyLattice:
         """The join of what has arrived so far: not deterministic while the window is open."""
-        value = self.bottoms[state].bottom()
+        return self._values.current(state, window)
+
+    def _joined(self, state: str, held: Window) -> AnyLattice | None:
+        """All contributions to a window or pane; None where there are none."""
+        value = None
         for track in self._tracks(state):
-            contribution = track.contributions.get(state, {}).get(window)
+            contribution = track.contributions.get(state, {}).get(held)
             if contribution is not None:
+                value = self.bottoms[state].bottom() if value is None else value
                 value.merge(contribution)
         return value
 
@@ -351,8 +367,7 @@ class Replica:
                 track.drop_through(end_ms)
         for ends in self._ends.values():
             ends.drop_through(end_ms)
-        for key in [key for key in self._values if key[1].end_ms <= end_ms]:
-            del self._values[key]
+        self._values.drop_through(end_ms)
 
     def reset(self) -> None:
         """Know nothing again: the broadcast is read anew because dropped windows are needed once more."""

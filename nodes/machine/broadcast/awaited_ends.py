@@ -13,6 +13,7 @@ from nodes.machine.standby.held_results import Awaited
 from wcrdt.replica.replica import Replica
 from wcrdt.replica.slots import OwnTrack
 from wcrdt.windows.assigners import BEFORE_TIME_MS
+from wcrdt.windows.panes import last_end
 
 GATHER_MS = 5
 """How long a delta that closes a window waits for those of the node's other partitions."""
@@ -83,8 +84,9 @@ class AwaitedEnds:
         sent, now = record.broadcast_watermark_ms - lateness, record.watermark_ms - lateness
         if sent >= now:
             return BEFORE_TIME_MS
-        ends = (w.end_ms for windows in record.contributions.values() for w in windows)
-        closed = max((end for end in ends if sent < end <= now), default=None)
+        shapes, held = self._replica.shapes, record.contributions.items()
+        ends = (last_end(shapes[name].panes, each, now) for name, windows in held for each in windows)
+        closed = max((end for end in ends if end is not None and end > sent), default=None)
         if closed is None and record.broadcast_watermark_ms <= self._replica.frontier_ms:
             found = (self._replica.ended(state, sent, now) for state in self._replica.shapes)
             closed = max((windows[-1].end_ms for windows in found if windows), default=None)

@@ -71,12 +71,13 @@ def filtered_by_verbs(windows: Windows) -> int:
 
 
 class Fate(NamedTuple):
-    """Of a record of the flow of late rows: ``late_rows`` of both steps."""
+    """Of a record of the flow of late rows: ``late_rows`` of both steps, and how often their windows refuse these."""
 
     late: bool
     letter: bool
     late_rows: int
     filtered: bool
+    refusals: int
 
 
 Timed = Sequence[tuple[dict[str, Any], int | None]]
@@ -111,7 +112,7 @@ def fates_of_late_rows(window_ms: int, events: Timed) -> list[Fate]:
         taken = event["amount"] == 0 or any(_is_open(end, watermark) for end in ends + odd)
         late = sum(not _is_open(end, watermark) for end in ends + odd)
         letter = any(not _is_open(end, watermark) for end in odd)
-        found.append(Fate(not taken and late > 0, letter, late, not taken and not late))
+        found.append(Fate(not taken and late > 0, letter, late, not taken and not late, late))
     return found
 
 
@@ -166,7 +167,7 @@ def _misses_its_session(window_ms: int, event: dict[str, Any], watermark: int | 
 def fates_of_sessions(window_ms: int, events: Timed) -> list[Fate]:
     """The fate of each event of that flow. Odd keys have two states, the second of which gives letters."""
     late = [(_misses_its_session(window_ms, event, at), event["key"] % 2) for event, at in events]
-    return [Fate(missed, missed and odd > 0, missed * (1 + odd), False) for missed, odd in late]
+    return [Fate(missed, missed and odd > 0, missed * (1 + odd), False, missed * (1 + odd)) for missed, odd in late]
 
 
 def closed_by_sessions(window_ms: int, events: Timed) -> int | None:
@@ -176,6 +177,63 @@ def closed_by_sessions(window_ms: int, events: Timed) -> int | None:
         return None
     due = _end(max(times) + window_ms // 2, _slice(window_ms))
     return max(due, _end(due - 1, 3 * window_ms))
+
+
+def by_sliding(window_ms: int, events: Placed) -> list[Any]:
+    """As the flow of that name."""
+    slide_ms = max(1, window_ms // 3)
+    all_of: dict[int, dict[int, list[int]]] = {}
+    odd: Counter[tuple[int, int]] = Counter()
+    results: list[Any] = [{"missed": event["id"]} for _, event, at in events if _misses_all(6, slide_ms, event, at)]
+    for partition, event, at in events:
+        for end in _open_ends(6, slide_ms, event, at):
+            all_of.setdefault(end, defaultdict(list))[event["key"]].append(event["amount"])
+        for end in _open_ends(4, slide_ms, event, at) if event["key"] % 2 else ():
+            odd[partition, end] += 1
+    twelves: Counter[int] = Counter()
+    for end, keys in all_of.items():
+        least = sorted((sum(amounts) for amounts in keys.values()), reverse=True)[:2][-1]
+        results += [
+            {"end": end, "key": key, "count": len(amounts), "amount": sum(amounts)}
+            for key, amounts in keys.items() if sum(amounts) >= least
+        ]  # fmt: skip
+        for twelve in _ends_of(end - 1, 12 * slide_ms, 3 * slide_ms):
+            twelves[twelve] += sum(map(len, keys.values()))
+    results += [{"end": end, "span": 12, "sum": count} for end, count in twelves.items()]
+    return results + [{"end": end, "odd": count} for (_, end), count in odd.items()]
+
+
+def fates_of_sliding(window_ms: int, events: Timed) -> list[Fate]:
+    """The fate of each event of that flow. Odd keys have two states, the second of which gives letters."""
+    slide_ms, found = max(1, window_ms // 3), []
+    for event, at in events:
+        missed, odd = _misses_all(6, slide_ms, event, at), event["key"] % 2 == 1
+        misses_odd = odd and _misses_all(4, slide_ms, event, at)
+        refusals = 6 - len(_open_ends(6, slide_ms, event, at)) + odd * (4 - len(_open_ends(4, slide_ms, event, at)))
+        late = missed and (misses_odd or not odd)
+        found.append(Fate(late, misses_odd, missed + misses_odd, False, refusals))
+    return found
+
+
+def closed_by_sliding(window_ms: int, events: Timed) -> int | None:
+    """Of that flow: the end of the last window; None: there is none."""
+    slide_ms = max(1, window_ms // 3)
+    ends = [end for event, at in events for end in _open_ends(6, slide_ms, event, at)]
+    return max((_ends_of(end - 1, 12 * slide_ms, 3 * slide_ms)[-1] for end in ends), default=None)
+
+
+def _open_ends(slides: int, slide_ms: int, event: dict[str, Any], watermark: int | None) -> list[int]:
+    return [end for end in _ends_of(event["ts"], slides * slide_ms, slide_ms) if _is_open(end, watermark)]
+
+
+def _misses_all(slides: int, slide_ms: int, event: dict[str, Any], watermark: int | None) -> bool:
+    return not _open_ends(slides, slide_ms, event, watermark)
+
+
+def _ends_of(ts: int, size_ms: int, slide_ms: int) -> range:
+    """Of all windows that take a time."""
+    first = _end(ts, slide_ms)
+    return range(first, first + size_ms, slide_ms)
 
 
 def _slice(window_ms: int) -> int:

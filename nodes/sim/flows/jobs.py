@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holon import Job, Json, Session, Tumbling
+from holon import Job, Json, Session, Sliding, Tumbling
 from holon.dataflow import Flow, Stream
 from wcrdt import Sum
 
@@ -266,6 +266,33 @@ def by_sessions(options: Options, given: Given) -> Job:
     odd = events.filter(lambda e: e.key % 2 == 1).per_partition().key_by(lambda e: e.key).window(session)
     odd.agg(lambda g: OwnVisit(g.key, g.window.start_ms, g.max(lambda e: e.ts))).sink("own-visits")
     return flow.job
+
+
+def by_sliding(options: Options, given: Given) -> Job:
+    """The largest keys of windows that overlap six times, over all partitions; windows of these, and those of each.
+
+    Rows that are late for all windows of the first have an output. Odd keys have windows on each partition.
+    """
+    flow = Flow("flow-sliding", lateness=given.lateness_ms)
+    events, slide_ms = _source(flow, options, given), slide_of(options)
+    counts = (
+        events.key_by(lambda e: e.key)
+        .window(Sliding(6 * slide_ms, slide_ms))
+        .agg(lambda g: Counted(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount)))
+    )
+    counts.top(2, by=lambda row: row.amount, ties="all").sink(given.output, key=lambda row: row.key)
+    counts.late.map(lambda e: Missed(e.id)).sink("missed")
+    counts.window(Sliding(12 * slide_ms, 3 * slide_ms)).agg(
+        lambda g: Span(g.window.end_ms, 12, g.sum(lambda row: row.count))
+    ).sink("twelves")
+    odd = events.filter(lambda e: e.key % 2 == 1).per_partition().window(Sliding(4 * slide_ms, slide_ms))
+    odd.agg(lambda g: Odd(g.window.end_ms, g.count())).sink("odd")
+    return flow.job
+
+
+def slide_of(options: Options) -> int:
+    """How far the windows of that flow are apart."""
+    return max(1, options.window_ms // 3)
 
 
 def by_topics(options: Options, given: Given) -> Job:

@@ -42,7 +42,8 @@ class SharedReplica(Replica):
         received = super().receive(delta)
         for track in delta.tracks:
             for change in track.changes:
-                self._known[change.state][Window(change.start_ms, change.end_ms)] = None
+                for window in self.shapes[change.state].windows(Window(change.start_ms, change.end_ms)):
+                    self._known[change.state][window] = None
         return received
 
     def windows(self, state: str) -> Iterator[Window]:

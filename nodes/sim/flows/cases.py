@@ -1,0 +1,78 @@
+"""The simulated flows by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, SIXTH_SEED, THIRD_SEED, Case
+from nodes.sim.flows.jobs import (
+    Given,
+    by_dead_rows,
+    by_flow,
+    by_late_rows,
+    by_sessions,
+    by_sliding,
+    by_stages,
+    by_topics,
+    by_verbs,
+)
+
+if TYPE_CHECKING:
+    from nodes.sim.options import Options
+
+
+def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> dict[str, Case]:
+    """``given``: of all that have neither idle timeouts nor lateness."""
+
+    def idle(options: Options) -> Given:
+        return replace(given, idle_timeout_ms=idle_timeout_ms(options))
+
+    def late(options: Options) -> Given:
+        return replace(given, lateness_ms=options.window_ms)
+
+    topics = Case(
+        lambda options: by_topics(options, idle(options)), further_topics=("orders",), idle=True, since=FIFTH_SEED
+    )
+    return {
+        "flow": Case(lambda options: by_flow(options, given), since=FIRST_SEED),
+        "flow-dead-rows": Case(
+            lambda options: by_dead_rows(options, given), buries=True, further_windows=(3,), since=SECOND_SEED
+        ),
+        "flow-idle": Case(lambda options: by_flow(options, idle(options)), idle=True, since=SECOND_SEED),
+        "flow-idle-backlog": Case(
+            lambda options: by_flow(options, idle(options)), idle=True, backlog=True, since=SECOND_SEED
+        ),
+        "flow-late": Case(lambda options: by_flow(options, late(options)), late_by=1, since=SECOND_SEED),
+        "flow-late-rows": Case(
+            lambda options: by_late_rows(options, given), windowed=False, further_windows=(3,), since=SECOND_SEED
+        ),
+        "flow-sessions": Case(lambda options: by_sessions(options, given), windowed=False, since=THIRD_SEED),
+        "flow-sessions-backlog": Case(
+            lambda options: by_sessions(options, idle(options)),
+            windowed=False,
+            idle=True,
+            backlog=True,
+            since=FOURTH_SEED,
+        ),
+        "flow-sessions-late": Case(
+            lambda options: by_sessions(options, late(options)), windowed=False, late_by=1, since=FOURTH_SEED
+        ),
+        "flow-stages": Case(lambda options: by_stages(options, given), further_windows=(3, 6), since=SECOND_SEED),
+        "flow-topics": replace(topics, make=lambda options: by_topics(options, given), idle=False),
+        "flow-topics-backlog": replace(topics, backlog=True),
+        "flow-topics-idle": topics,
+        "flow-verbs": Case(lambda options: by_verbs(options, given), buries=True, since=SECOND_SEED),
+        "flow-sliding": Case(lambda options: by_sliding(options, given), windowed=False, since=SIXTH_SEED),
+        "flow-sliding-backlog": Case(
+            lambda options: by_sliding(options, idle(options)),
+            windowed=False,
+            idle=True,
+            backlog=True,
+            since=SIXTH_SEED,
+        ),
+        "flow-sliding-late": Case(
+            lambda options: by_sliding(options, late(options)), windowed=False, late_by=1, since=SIXTH_SEED
+        ),
+    }
