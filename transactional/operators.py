@@ -29,7 +29,8 @@ F = TypeVar("F", bound=Function)
 
 
 @lru_cache(maxsize=1 << 16)
-def _hash(text: str) -> int:
+def key_hash(text: str) -> int:
+    """Not negative, as Kafka's default partitioner has it."""
     return murmur2(text.encode()) & 0x7FFFFFFF
 
 
@@ -104,7 +105,7 @@ class Operator:
     def partition_of(self, key: str) -> int:
         """The key's partition: as Kafka's default partitioner, over the first part of a composite key."""
         part = key if self.colocate is None else key.split(self.colocate, 1)[0]
-        return _hash(part) % self.partitions
+        return key_hash(part) % self.partitions
 
     def pinned(self, prefix: str) -> bool:
         """Whether all keys with this prefix live in one partition."""

@@ -9,7 +9,7 @@ from deploy.mutants.planted_files import FILES
 from deploy.mutants.planted_flows import FLOWS
 from deploy.mutants.planted_handlers import HANDLERS
 from deploy.mutants.planted_machine import MACHINE
-from deploy.mutants.planted_replicas import REPLICAS
+from deploy.mutants.planted_replicas import LAYOUTS, REPLICAS
 from deploy.mutants.planted_sessions import SESSIONS
 from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
@@ -19,6 +19,7 @@ MUTANTS = (
     *STATE,
     *MACHINE,
     *REPLICAS,
+    *LAYOUTS,
     *TRUNCATION,
     *TRANSACTIONS,
     *CHAINS,

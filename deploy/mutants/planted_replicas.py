@@ -1,4 +1,4 @@
-"""Bugs in hot standbys."""
+"""Bugs in hot standbys, and in the layouts of transactional jobs."""
 
 from __future__ import annotations
 
@@ -84,5 +84,31 @@ REPLICAS = (
         "if running_ms - since < LINGER_MS}",
         "if running_ms >= since}",
         tests=("tests/unit/nodes/machine/ownership/test_succession.py",),
+    ),
+)
+
+LAYOUT_LAWS = "tests/laws/test_layouts.py"
+
+LAYOUTS = (
+    Mutant(
+        "there are as many buckets for every number of partitions",
+        "transactional/layout.py",
+        "return self.partitions * -(-MIN_BUCKETS // self.partitions)",
+        "return MIN_BUCKETS",
+        tests=(LAYOUT_LAWS,),
+    ),
+    Mutant(
+        "partitions with the fewest buckets have one more",
+        "transactional/layout.py",
+        "key=lambda partition: (-counts[partition], partition)",
+        "key=lambda partition: (counts[partition], partition)",
+        tests=(LAYOUT_LAWS,),
+    ),
+    Mutant(
+        "the second layout of a number counts too",
+        "transactional/layout.py",
+        "if layout.number != newest.number + 1 or",
+        "if layout.number not in (newest.number, newest.number + 1) or",
+        tests=(LAYOUT_LAWS,),
     ),
 )

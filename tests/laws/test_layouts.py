@@ -1,0 +1,115 @@
+"""Laws of layouts: the first moves nothing, the nearest even one no more than it has to; one home at each epoch."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transactional.layout import Group, GroupHomes, Homes, Layout, LayoutHistory, moved, spread_all, spread_least
+from transactional.operators import Operator
+
+PARTITIONS = st.integers(1, 40)
+KEYS = st.text(st.characters(codec="utf-8"), max_size=8)
+OPERATORS = st.lists(st.tuples(PARTITIONS, st.sampled_from([None, ":", "::"])), min_size=1, max_size=3).map(
+    lambda drawn: {f"o{n}": Operator(f"o{n}", partitions=p, colocate=c) for n, (p, c) in enumerate(drawn)}
+)
+
+
+@st.composite
+def homes(draw: st.DrawFn) -> Homes:
+    """Of few buckets, even or not."""
+    return tuple(draw(st.lists(st.integers(0, 7), min_size=1, max_size=60)))
+
+
+@st.composite
+def homes_and_partitions(draw: st.DrawFn) -> tuple[Homes, int]:
+    drawn = draw(homes())
+    return drawn, draw(st.integers(1, min(len(drawn), 12)))
+
+
+@given(OPERATORS, KEYS, st.sampled_from(["", ":", "::x", ":y:z"]))
+def test_the_first_layout_leaves_every_key_where_it_is(operators: dict[str, Operator], key: str, rest: str) -> None:
+    layout = Layout.first(operators)
+    places = layout.places(operators)
+    assert layout.partitions == max(each.partitions for each in operators.values())
+    for name, operator in operators.items():
+        assert places[name].of(key + rest) == operator.partition_of(key + rest)
+        group = Group.of(operator)
+        assert group.buckets % operator.partitions == 0 and group.buckets >= 1024
+        assert places[name].of(key + rest) == layout.homes_of(group)[group.bucket(key + rest)]
+
+
+@given(homes_and_partitions())
+def test_shares_are_even_and_no_even_ones_are_nearer(drawn: tuple[Homes, int]) -> None:
+    before, partitions = drawn
+    after = spread_least(before, partitions)
+    share, extras = divmod(len(before), partitions)
+    counts = Counter(after)
+    assert sorted(counts[p] for p in range(partitions)) == [share] * (partitions - extras) + [share + 1] * extras
+    # Any even layout keeps at most ``share`` of each partition, and one more of as many as have one more.
+    have = Counter(home for home in before if home < partitions)
+    most_kept = sum(min(count, share) for count in have.values())
+    most_kept += min(extras, sum(count > share for count in have.values()))
+    assert len(moved(before, after)) == len(before) - most_kept
+    assert spread_least(after, partitions) == after, "what is even stays"
+
+
+@given(homes_and_partitions())
+def test_all_are_spread_as_the_hash_alone_would(drawn: tuple[Homes, int]) -> None:
+    before, partitions = drawn
+    after = spread_all(before, partitions)
+    assert after == tuple(bucket % partitions for bucket in range(len(before)))
+    assert spread_all(after, partitions) == after and moved(after, after) == []
+
+
+@given(homes(), st.sampled_from([0, -1, 1]))
+def test_numbers_of_partitions_that_cannot_be_are_refused(before: Homes, wrong: int) -> None:
+    partitions = wrong if wrong < 1 else len(before) + wrong
+    for spread in (spread_least, spread_all):
+        with pytest.raises(ValueError, match=f"^{partitions} partitions for {len(before)} buckets"):
+            spread(before, partitions)
+
+
+@given(OPERATORS, st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 1), st.integers(1, 9)), max_size=4), st.data())
+def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wins(
+    operators: dict[str, Operator], drawn: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    history = LayoutHistory(Layout.first(operators))
+    since, holds = 0, [(0, history.newest)]
+    for step, number, partitions in drawn:
+        since += step
+        newest = history.newest
+        homes = {each.group: spread_least(each.homes, partitions) for each in newest.groups}
+        proposed = msgspec.structs.replace(newest.changed(homes), number=newest.number + 1 + number)
+        assert history.add(since, proposed) == (number == 0)
+        if number == 0:
+            holds.append((since, proposed))
+    epoch = data.draw(st.integers(0, since + 2))
+    expected = [layout for first, layout in holds if first <= epoch][-1]
+    assert history.at(epoch) == expected
+    # A checkpoint of an epoch has what is needed for it and all later ones.
+    kept = msgspec.msgpack.decode(msgspec.msgpack.encode(history.since(epoch)), type=list[tuple[int, Layout]])
+    restored = LayoutHistory(Layout.first(operators), kept)
+    later = range(epoch, since + 3)
+    assert [restored.at(each) for each in later] == [history.at(each) for each in later]
+
+
+def test_what_is_no_layout_is_refused_by_name() -> None:
+    operators = {"a": Operator("a", partitions=4), "b": Operator("b", partitions=2, colocate=":")}
+    first = Layout.first(operators)
+    a, b = Group(4, None), Group(2, ":")
+    with pytest.raises(ValueError, match="3 homes for 1024 buckets"):
+        GroupHomes(a, (0, 1, 2))
+    with pytest.raises(ValueError, match="a home in partition 9"):
+        msgspec.structs.replace(first, groups=(GroupHomes(a, (9,) * 1024),))
+    with pytest.raises(KeyError):
+        first.changed({Group(3, None): (0,)})
+    wider = first.changed({b: spread_least(first.homes_of(b), 6)})
+    assert (wider.number, wider.partitions, wider.homes_of(a)) == (1, 6, first.homes_of(a))
+    history = LayoutHistory(first)
+    assert not history.add(3, msgspec.structs.replace(wider, groups=wider.groups[:1])), "a group is missing"
+    assert history.add(3, wider)

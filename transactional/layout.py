@@ -1,0 +1,188 @@
+"""Layouts: in which state partition each key lives. Keys fall into buckets, and a layout gives each bucket a home.
+
+Two rules for this file. A layout is a value: the same arguments give the same one on every node. The effect of a layout
+on running transactions is decided elsewhere. The plan is in docs/design/migration.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from transactional.operators import Operator, key_hash
+
+MIN_BUCKETS = 1024
+"""A partition of few has many buckets, so that shares can be even; a table of them is small all the same."""
+
+Homes: TypeAlias = tuple[int, ...]
+"""The state partition of each bucket, by bucket."""
+
+
+class Group(msgspec.Struct, array_like=True, frozen=True):
+    """Operators whose keys have the same homes: those that were declared with the same ``partitions`` and separator."""
+
+    partitions: int
+    colocate: str | None
+
+    @classmethod
+    def of(cls, operator: Operator) -> Group:
+        return cls(operator.partitions, operator.colocate)
+
+    @property
+    def buckets(self) -> int:
+        """The smallest multiple of ``partitions`` that is enough: so a bucket has one home in the first layout."""
+        return self.partitions * -(-MIN_BUCKETS // self.partitions)
+
+    def bucket(self, key: str) -> int:
+        """Of a key, by the first part of a composite one; also of a prefix that has all of that part."""
+        part = key if self.colocate is None else key.split(self.colocate, 1)[0]
+        return key_hash(part) % self.buckets
+
+
+class GroupHomes(msgspec.Struct, array_like=True, frozen=True):
+    """Raises ``ValueError`` where there is not one home for each bucket."""
+
+    group: Group
+    homes: Homes
+
+    def __post_init__(self) -> None:
+        if len(self.homes) != self.group.buckets or min(self.homes) < 0:
+            raise ValueError(f"{len(self.homes)} homes for {self.group.buckets} buckets of {self.group}")
+
+
+class Layout(msgspec.Struct, array_like=True, frozen=True):
+    """Number ``number`` of a job, 0 is the first. ``partitions``: of the state in all; some may be nobody's home.
+
+    Raises ``ValueError`` where a bucket lives in a partition that there is not.
+    """
+
+    number: int
+    partitions: int
+    groups: tuple[GroupHomes, ...]
+
+    def __post_init__(self) -> None:
+        highest = max((max(each.homes) for each in self.groups), default=0)
+        if highest >= self.partitions:
+            raise ValueError(f"layout {self.number} of {self.partitions} partitions has a home in partition {highest}")
+
+    @classmethod
+    def first(cls, operators: Mapping[str, Operator]) -> Layout:
+        """Where keys live without any layout: ``hash mod partitions``."""
+        groups = sorted({Group.of(each) for each in operators.values()}, key=_order)
+        homes = [GroupHomes(each, tuple(bucket % each.partitions for bucket in range(each.buckets))) for each in groups]
+        return cls(0, max(each.partitions for each in groups), tuple(homes))
+
+    def homes_of(self, group: Group) -> Homes:
+        """Raises ``KeyError`` where no operator of the job is of this group."""
+        for each in self.groups:
+            if each.group == group:
+                return each.homes
+        raise KeyError(group)
+
+    def changed(self, homes: Mapping[Group, Homes]) -> Layout:
+        """The next layout, in which these groups have these homes and the others have theirs."""
+        for group in homes:
+            self.homes_of(group)
+        groups = tuple(GroupHomes(each.group, homes.get(each.group, each.homes)) for each in self.groups)
+        highest = max(max(each.homes) for each in groups)
+        return Layout(self.number + 1, max(self.partitions, 1 + highest), groups)
+
+    def places(self, operators: Mapping[str, Operator]) -> dict[str, Place]:
+        """By the name of an operator."""
+        return {name: Place(group := Group.of(each), self.homes_of(group)) for name, each in operators.items()}
+
+
+class Place:
+    """Where the keys of one operator live in one layout."""
+
+    __slots__ = ("_buckets", "_colocate", "_homes")
+
+    def __init__(self, group: Group, homes: Homes) -> None:
+        self._buckets = group.buckets
+        self._colocate = group.colocate
+        self._homes = homes
+
+    def of(self, key: str) -> int:
+        """The state partition of a key: in the hot path, so with a copy of ``Group.bucket``."""
+        part = key if self._colocate is None else key.split(self._colocate, 1)[0]
+        return self._homes[key_hash(part) % self._buckets]
+
+
+def spread_least(homes: Homes, partitions: int) -> Homes:
+    """Homes in the first ``partitions`` partitions, each with an equal share or one more, as near as such homes can be.
+
+    Of a partition with too many, the last buckets move.
+    """
+    _check(homes, partitions)
+    share, extras = divmod(len(homes), partitions)
+    counts = Counter(homes)
+    most_first = sorted(range(partitions), key=lambda partition: (-counts[partition], partition))
+    room = {partition: share + (rank < extras) for rank, partition in enumerate(most_first)}
+    kept: list[int | None] = []
+    for home in homes:
+        stays = room.get(home, 0) > 0
+        kept.append(home if stays else None)
+        if stays:
+            room[home] -= 1
+    free = iter([partition for partition in sorted(room) for _ in range(room[partition])])
+    return tuple(next(free) if home is None else home for home in kept)
+
+
+def spread_all(homes: Homes, partitions: int) -> Homes:
+    """Homes as the hash alone would give them with so many partitions: nearly every bucket moves, as in the paper."""
+    _check(homes, partitions)
+    return tuple(bucket % partitions for bucket in range(len(homes)))
+
+
+def moved(before: Homes, after: Homes) -> list[int]:
+    """The buckets that have another home."""
+    return [bucket for bucket, (was, now) in enumerate(zip(before, after, strict=True)) if was != now]
+
+
+def _check(homes: Sequence[int], partitions: int) -> None:
+    """Raises ``ValueError``."""
+    if not 1 <= partitions <= len(homes):
+        raise ValueError(f"{partitions} partitions for {len(homes)} buckets: 1 to {len(homes)} can have one each")
+
+
+def _order(group: Group) -> tuple[int, str]:
+    return group.partitions, group.colocate or ""
+
+
+class LayoutHistory:
+    """The layouts of a job, each with the first epoch in which it holds: a key has one home at each epoch.
+
+    ``kept``: as ``since`` gives them.
+    """
+
+    def __init__(self, first: Layout, kept: Sequence[tuple[int, Layout]] = ()) -> None:
+        self._layouts = list(kept) or [(0, first)]
+
+    @property
+    def newest(self) -> Layout:
+        return self._layouts[-1][1]
+
+    def at(self, epoch: int) -> Layout:
+        """The one that holds in this epoch."""
+        for since, layout in reversed(self._layouts):
+            if since <= epoch:
+                return layout
+        raise AssertionError(f"epoch {epoch} is before layout {self._layouts[0][1].number}, the first that is known")
+
+    def add(self, since: int, layout: Layout) -> bool:
+        """The first of its number wins: False where this one is void. One that follows at once holds in no epoch."""
+        before, newest = self._layouts[-1]
+        groups = [each.group for each in newest.groups]
+        if layout.number != newest.number + 1 or [each.group for each in layout.groups] != groups:
+            return False
+        assert since >= before, f"layout {layout.number} since epoch {since}, and the one before it since {before}"
+        self._layouts.append((since, layout))
+        return True
+
+    def since(self, epoch: int) -> list[tuple[int, Layout]]:
+        """The layout that holds in this epoch, and those after it."""
+        later = [each for each in self._layouts if each[0] > epoch]
+        return [(epoch, self.at(epoch)), *later]
