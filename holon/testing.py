@@ -185,7 +185,10 @@ class JobTestDriver:
         return [task.partition for task in self.tasks if task.waiting]
 
     def outputs(self, output: str = MAIN) -> list[Any]:
-        """Values emitted so far to one output, decoded from JSON, in the order of emission."""
+        """Values emitted so far to one output, named as in the job or by its topic, in the order of emission.
+
+        They are decoded from JSON. An output that the job lacks is a ``KeyError``.
+        """
         return [msgspec.json.decode(value) for _, _, value in self.raw_outputs(output)]
 
     def late(self) -> list[Any]:
@@ -202,12 +205,22 @@ class JobTestDriver:
 
     def raw_outputs(self, output: str = MAIN) -> list[tuple[int, OutputId | None, bytes]]:
         """(output partition, identity, bytes) of what was emitted so far."""
-        return [(partition, identity, value) for name, partition, identity, value in self._emitted if name == output]
+        wanted = self._output(output)
+        return [(partition, identity, value) for name, partition, identity, value in self._emitted if name == wanted]
 
     def take_emitted(self) -> list[tuple[str, int, OutputId | None, bytes]]:
         """(output, output partition, identity, bytes) of what was emitted since the last call, on all outputs."""
         taken, self._emitted = self._emitted, []
         return taken
+
+    def _output(self, name: str) -> str:
+        outputs = self.job.outputs
+        if name in outputs or name in (MAIN, LATE, DEAD):
+            return name
+        for known, output in outputs.items():
+            if output.topic == name:
+                return known
+        raise KeyError(f"job {self.job.name!r} has no output {name!r}; it has {', '.join(outputs)}")
 
     # --- bringing everything as far as it goes --------------------------------------------------------------------
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from examples import chained, dedupe, fraud_alert, query1, sessions, shared_text, top_items
+from examples import (
+    chained,
+    dedupe,
+    error_rates,
+    fraud_alert,
+    machine_heat,
+    query1,
+    sessions,
+    shared_text,
+    shop_days,
+    top_items,
+)
 from holon import Job
 from holon.testing import JobTestDriver, run_job
 
@@ -123,6 +135,53 @@ def test_chained_prices_shares_and_sums_minutes() -> None:
     assert sum(row["cents"] for row in minutes) == sum(row["cents"] for row in priced) == 90
 
 
+def test_shop_days_sums_both_shops_by_the_days_of_berlin_also_when_a_partition_fails() -> None:
+    test = JobTestDriver(shop_days.flow.job, partitions={"orders-eu": 2, "orders-uk": 1})
+    test.feed(("orders-eu", 0), {"at": "2026-03-01T22:59:59Z", "item": "tea", "pieces": 2, "cents": 300})
+    test.feed(("orders-eu", 1), {"at": "2026-03-01T23:00:00Z", "item": "tea", "pieces": 1, "cents": 300})
+    test.checkpoint(("orders-eu", 1))
+    test.feed("orders-uk", {"at": "2026-03-01T12:00:00+01:00", "sku": "tea", "pieces": 3, "pence": 200})
+    test.fail(("orders-eu", 1))
+    test.fail("orders-uk")
+    test.finish()
+    first = int(datetime(2026, 2, 28, 23, tzinfo=UTC).timestamp() * 1000)
+    days = [
+        {"start_ms": first, "item": "tea", "pieces": 5, "cents": 1302},
+        {"start_ms": first + 24 * 60 * MINUTE_MS, "item": "tea", "pieces": 1, "cents": 300},
+    ]
+    assert rows(test.outputs("days")) == days
+
+
+def test_error_rates_finds_bad_minutes_and_counts_them_by_hour_also_when_a_partition_fails() -> None:
+    test = JobTestDriver(error_rates.flow.job, partitions=2)
+    for n in range(60):
+        minute = n // 30
+        bad = {"ts": minute * MINUTE_MS + n, "service": "cart", "status": 503 if n % (10 + 20 * minute) == 0 else 200}
+        test.feed(n % 2, bad, {"ts": n, "service": "cart", "status": 500, "path": "/health"})
+        if n == 20:
+            test.checkpoint(0)
+    test.fail(0)
+    test.feed(1, {"ts": 10 * MINUTE_MS, "service": "user", "status": 200}, {"ts": 1, "service": "user", "status": 500})
+    test.finish()
+    assert test.outputs() == [{"service": "cart", "start": 0, "requests": 30, "failed": 3}]
+    assert test.outputs("trouble") == [{"service": "cart", "hour": 0, "minutes": 1, "worst": 0.1}]
+    assert [row["ts"] for row in test.outputs("late-requests")] == [1]
+
+
+def test_machine_heat_gives_alarms_at_once_and_quantiles_of_windows_also_when_a_partition_fails() -> None:
+    test = JobTestDriver(machine_heat.flow.job, partitions=2)
+    heats = [20.0, 30.0, None, 95.0, 25.0]
+    for n, celsius in enumerate(heats):
+        test.feed(n % 2, {"ts": 1000 * n, "machine": "press", "celsius": celsius})
+    assert test.outputs() == [{"machine": "press", "ts": 3000, "celsius": 95.0}]
+    test.fail(0)
+    test.finish()
+    spreads = test.outputs("spread")
+    assert len(spreads) == 5, "the windows of five minutes that began in the last five"
+    assert all(row["machine"] == "press" and 24 < row["half"] < 31 and 94 < row["most"] < 96 for row in spreads)
+    assert len(test.outputs()) == 1
+
+
 FEEDS: dict[str, tuple[Job[Any], Callable[[int], dict[str, Any]]]] = {
     "query1": (query1.job, lambda i: {"ts": 700 * i}),
     "top_items": (top_items.job, lambda i: {"ts": 7_000 * i, "item": f"item{i % 4}", "quantity": i}),
@@ -130,6 +189,15 @@ FEEDS: dict[str, tuple[Job[Any], Callable[[int], dict[str, Any]]]] = {
     "fraud_alert": (
         fraud_alert.job,
         lambda i: {"ts": 20_000 * i, "card": str(i % 3), "cents": 10 ** (7 if i % 17 == 0 else 2)},
+    ),
+    "top_items as a flow": (
+        top_items.flow.job,
+        lambda i: {"ts": 7_000 * i, "item": f"item{i % 4}", "quantity": i},
+    ),
+    "sessions": (sessions.flow.job, lambda i: {"ts": 400_000 * i, "user": str(i % 3), "page": str(i % 5)}),
+    "machine_heat": (
+        machine_heat.flow.job,
+        lambda i: {"ts": 30_000 * i, "machine": str(i % 3), "celsius": None if i % 7 == 3 else 5.0 * i},
     ),
     "shared_text": (shared_text.job, lambda i: {"ts": 9_000 * i, "author": str(i % 2), "text": str(i)}),
 }

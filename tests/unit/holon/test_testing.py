@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holon import Context, Local, ProcessingFunction
+from holon import Context, Job, Json, Local, ProcessingFunction, Source
 from holon.testing import JobTestDriver, run_job
 from tests.unit.holon_jobs import Base, Event, job
 
@@ -78,3 +78,12 @@ def test_the_clock_is_the_log_timestamp_of_what_is_fed() -> None:
     test.clock_ms = 9
     test.feed(0, b"broken")
     assert test.dead()[0]["timestamp_ms"] == 9
+
+
+def test_an_output_has_the_name_of_the_job_or_of_its_topic_and_another_one_is_a_mistake() -> None:
+    job = Job("named", Source("in", Json(dict)), lambda event, ctx: ctx.emit(event["n"]), output="numbers")
+    test = JobTestDriver(job)
+    test.feed(0, {"n": 5})
+    assert test.outputs() == test.outputs("numbers") == [5]
+    with pytest.raises(KeyError, match="has no output 'number'; it has "):
+        test.outputs("number")
