@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 try:
     import fastavro  # noqa: F401  # the error is to name the extra
@@ -17,27 +14,25 @@ except ModuleNotFoundError as missing:
         "holon.avro needs fastavro: pip install 'holon-streams[avro]'", name=missing.name
     ) from missing
 
-from holon.columnar.record_parts import RecordParts
-from holon.columnar.structs.plan import structs_of
 from holon.errors import DeserializationError, JobError
-from holon.formats.avro.plan import Alias
 from holon.formats.avro.reading import AvroReader
 from holon.formats.avro.writing import AvroWriter, schema_of
-from holon.formats.formats import Decoded, MarkedFormat, describe_fields
-from holon.formats.json_columns import JsonColumns, with_record_columns
-from holon.formats.registry import KnownSchemas, RegisteredSchema, head_of
+from holon.formats.formats import describe_fields
+from holon.formats.registry import KnownSchemas, RegisteredSchema
+from holon.formats.schema_formats import SchemaColumns, SchemaFormat
+from holon.formats.wanted import Alias
 
 __all__ = ["Alias", "Avro", "AvroColumns", "schema_of"]
 
 E = TypeVar("E")
 AvroSchema = str | Mapping[str, Any] | Sequence[Any]
 """Avro's JSON, as text or as what it means."""
-OWN_ID = 0
-"""The id of values that a test writes: no registry gives it to a schema."""
 
 
-class _AvroFormat(MarkedFormat[E]):
+class _AvroFormat(SchemaFormat[E]):
     """The part that both formats share: the schemas of writers, and how values are read."""
+
+    kind = "Avro"
 
     def __init__(
         self,
@@ -47,38 +42,20 @@ class _AvroFormat(MarkedFormat[E]):
         schema: AvroSchema | None = None,
         schemas: Mapping[int, AvroSchema] | KnownSchemas | None = None,
     ) -> None:
-        super().__init__(type)
-        for kind in structs_of(self.payload_type):
-            if kind.__struct_config__.array_like:
-                raise JobError(
-                    f"{kind.__name__} is array_like: it has no names for its fields, which Avro's are read by"
-                )
+        given = schemas or {}
+        if not isinstance(given, KnownSchemas):
+            given = {id: RegisteredSchema(_text(one)) for id, one in given.items()}
         if (registry is None) == (schema is None):
             raise JobError(
                 "Avro needs registry=URL where records name their schema, or schema=SCHEMA where all of them are of "
                 "one and name none; one of the two"
             )
-        self.schemas: KnownSchemas | None = None
+        super().__init__(type, registry, given)
         self._schema = None if schema is None else RegisteredSchema(_text(schema))
-        if isinstance(schemas, KnownSchemas):
-            self.schemas = schemas
-        elif registry is not None:
-            given = {id: RegisteredSchema(_text(one)) for id, one in (schemas or {}).items()}
-            self.schemas = KnownSchemas(registry, given)
-        elif schemas:
-            raise JobError("schemas= are those of a registry, by their ids; schema= is the only one")
-        fields, blank = self.record_fields, None
-        if fields is not None and fields.reads_nulls:
-            blank = fields.blank, partial(msgspec.json.decode, fields.blank, type=self.payload_type)
         try:
-            self._reader = AvroReader(self.payload_type, self.schemas, self._schema, blank)
+            self.reader = AvroReader(self.payload_type, self.schemas, self._schema, self.blank())
         except DeserializationError as error:
-            raise JobError(f"schema= of Avro({self._name}): {error}") from None
-        self._writers: dict[str, AvroWriter] = {}  # none, or one: an attribute of its own would alter the fingerprint
-
-    @property
-    def _name(self) -> str:
-        return getattr(self.type, "__name__", repr(self.type))
+            raise JobError(f"schema= of Avro({self.name}): {error}") from None
 
     def _others(self) -> dict[str, Any]:
         """The arguments of a format that reads the same records."""
@@ -95,15 +72,8 @@ class _AvroFormat(MarkedFormat[E]):
         """As ``TypedFormat`` has it."""
         return Avro(self.type, **self._others())
 
-    def encode(self, event: E) -> bytes:
-        """A record's value of an event, for tests: by the schema of its type, which this object then knows as id 0."""
-        writer = self._writers.get("")
-        if writer is None:
-            text = schema_of(self.payload_type) if self._schema is None else self._schema.text
-            writer = self._writers[""] = AvroWriter(text, head_of(OWN_ID) if self._schema is None else b"")
-        if self.schemas is not None:
-            self.schemas.learn(OWN_ID, RegisteredSchema(writer.text))
-        return writer.encode(event)
+    def new_writer(self, head: bytes) -> AvroWriter:
+        return AvroWriter(schema_of(self.payload_type) if self._schema is None else self._schema.text, head)
 
     def _described(self, kind: str) -> str:
         schema = "" if self._schema is None else f" of {self._schema.text}"
@@ -124,15 +94,12 @@ class Avro(_AvroFormat[E]):
     name.
     """
 
-    def _decode_values(self, payloads: Sequence[bytes]) -> Decoded[E]:
-        return self._reader.decode(payloads)
-
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint; the registry's address is none, since it may move."""
         return self._described("avro")
 
 
-class AvroColumns(_AvroFormat[E]):
+class AvroColumns(SchemaColumns[E], _AvroFormat[E]):
     """The same records, as the columns that ``JsonColumns`` has of a Struct, or of a union of Structs with tags."""
 
     def __init__(
@@ -143,35 +110,8 @@ class AvroColumns(_AvroFormat[E]):
         schema: AvroSchema | None = None,
         schemas: Mapping[int, AvroSchema] | KnownSchemas | None = None,
     ) -> None:
-        if not structs_of(type):
-            raise JobError(f"AvroColumns needs a msgspec.Struct, or a union of Structs with tags, got {type!r}")
-        super().__init__(type, registry=registry, schema=schema, schemas=schemas)
-        if self.record_fields is not None and hasattr(type, "__post_init__"):
-            raise JobError(f"{self._name} checks itself (__post_init__): with marked fields, only Avro({self._name})")
-        self._made = JsonColumns[Any](self.payload_type)
-
-    def check_column(self, name: str) -> None:
-        """Raise ``JobError`` if there is no such column."""
-        if name not in {field.name for field in (() if self.record_fields is None else self.record_fields.fields)}:
-            self._made.check_column(name)
-
-    def _decode_values(self, payloads: Sequence[bytes]) -> Decoded[E]:
-        found = self._reader.decode(payloads)
-        columns, large = self._made.columns_of(list(found.events))
-        if not large:
-            return Decoded(found.rows, columns=columns, bad=found.bad)
-        rows = np.arange(len(payloads)) if found.rows is None else found.rows
-        bad = sorted([*found.bad, *((int(rows[at]), reason) for at, reason in large.items())])
-        return Decoded(np.delete(rows, list(large)), columns=columns, bad=bad)
-
-    def decode_records(
-        self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
-    ) -> Decoded[E]:
-        fields = self.record_fields
-        assert fields is not None, "requested"
-        parts = RecordParts() if parts is None else parts
-        found = self._decode_values(fields.filled(payloads, parts))
-        return with_record_columns(fields, found, len(payloads), timestamps_ms, parts)
+        _AvroFormat.__init__(self, type, registry=registry, schema=schema, schemas=schemas)
+        self.make_columns()
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from deploy.mutants.model import Mutant
 
 AVRO = ("tests/unit/holon/formats/test_avro.py",)
+PROTOBUF = ("tests/unit/holon/formats/test_protobuf.py",)
 AWAITED = ("tests/unit/nodes/streams/test_awaited_schemas.py",)
 UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py", "tests/laws/test_drawn_columns.py")
 ARROW_TYPES = ("tests/unit/holon/formats/test_arrow.py",)
@@ -135,6 +136,20 @@ REGISTRIES = (
         'return "schemas of a registry"',
         'return f"schemas of a registry {sorted(self._found)}"',
         tests=AVRO,
+    ),
+    Mutant(
+        "a message of another type is read as the declared one",
+        "holon/formats/protobuf/reading.py",
+        "if name != message.DESCRIPTOR.full_name:",
+        "if False:",
+        tests=PROTOBUF,
+    ),
+    Mutant(
+        "a field that a message lacks hides the default of the type",
+        "holon/formats/protobuf/reading.py",
+        "if has_presence and not message.HasField(name):",
+        "if False:",
+        tests=PROTOBUF,
     ),
     Mutant(
         "records behind one whose schema is not known are read before it",

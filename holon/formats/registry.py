@@ -15,6 +15,8 @@ import msgspec
 from holon.errors import JobError
 
 MAGIC = 0
+OWN_ID = 0
+"""The id of values that a test writes: no registry gives it to a schema."""
 HEADER_BYTES = 5
 """The magic byte and the id, big-endian (Confluent's wire format)."""
 _URL = re.compile(r"https?://[^/@?#\s]+(/[^?#\s]*)?")
@@ -106,6 +108,11 @@ def head_refusal(payload: bytes) -> str | None:
     if payload[0] != MAGIC:
         return f"the value begins with {payload[:1].hex()}, not with the 00 of a schema registry"
     return None
+
+
+def unknown(id: int) -> str:
+    """The reason of records that name a schema which the registry does not know."""
+    return f"the registry has no schema {id}"
 
 
 def checked_url(url: str) -> str:

@@ -21,6 +21,7 @@ EXTRAS = {
     "confluent_kafka": "kafka",
     "datasketches": "sketches",
     "fastavro": "avro",
+    "google": "protobuf",
     "jgo": "broker",
     "matplotlib": "plots",
     "pandas": "spark",

@@ -27,7 +27,9 @@ sys.path.insert(0, str(ROOT))
 
 from holon import Json, JsonColumns  # noqa: E402
 from holon.avro import Avro, AvroColumns  # noqa: E402
-from holon.formats.registry import head_of  # noqa: E402
+from holon.formats.protobuf.messages import Schema  # noqa: E402
+from holon.formats.registry import RegisteredSchema, head_of  # noqa: E402
+from holon.protobuf import Protobuf, ProtobufColumns  # noqa: E402
 from nodes.compiled.loading import ensure  # noqa: E402
 
 URL = "http://registry"
@@ -47,6 +49,16 @@ CLICK: dict[str, Any] = {
         {"name": "agent", "type": "string"},
     ],
 }
+
+
+PROTO = """syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Click {
+  int64 at = 1; string user = 2; string item = 3; double price = 4; bool bought = 5; optional string referrer = 6;
+  int32 number = 7; string agent = 8;
+}
+message Timed { google.protobuf.Timestamp at = 1; string item = 3; double price = 4; }
+"""
 
 
 class Click(msgspec.Struct):
@@ -106,6 +118,15 @@ def avro(values: list[dict[str, Any]]) -> list[bytes]:
     return found
 
 
+def protobuf(values: list[dict[str, Any]], name: str) -> list[bytes]:
+    """The records, behind the header of schema 1 and of the message type."""
+    message = Schema(RegisteredSchema(PROTO, "PROTOBUF")).message(name)
+    head = head_of(1) + (b"\x02\x02" if name == "Timed" else b"\x00")
+    known = {field.name for field in message.DESCRIPTOR.fields}
+    given = [{key: each for key, each in value.items() if each is not None and key in known} for value in values]
+    return [head + message(**value).SerializeToString() for value in given]
+
+
 def ways() -> dict[str, Callable[[], object]]:
     """The calls that are measured, by name."""
     values = rows()
@@ -114,9 +135,12 @@ def ways() -> dict[str, Callable[[], object]]:
     found: dict[str, Callable[[], object]] = {}
     for of in (Click, Few, Timed):
         lines = [msgspec.json.encode(value) for value in (values if of is Timed else as_ms)]
+        messages = protobuf(values, "Timed") if of is Timed else protobuf(as_ms, "Click")
         for name, form, payloads in (
             ("Avro", Avro(of, registry=URL, schemas={1: CLICK}), records),
             ("AvroColumns", AvroColumns(of, registry=URL, schemas={1: CLICK}), records),
+            ("Protobuf", Protobuf(of, registry=URL, schemas={1: PROTO}), messages),
+            ("ProtobufColumns", ProtobufColumns(of, registry=URL, schemas={1: PROTO}), messages),
             ("Json", Json(of), lines),
             ("JsonColumns", JsonColumns(of), lines),
         ):

@@ -7,33 +7,22 @@ cheaply as can be; a logical type stays where the declared type has a value of i
 from __future__ import annotations
 
 import dataclasses
-import typing
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, get_args, get_origin
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 from msgspec import inspect
 
-from holon.columnar.structs.plan import structs_of
-from holon.errors import DeserializationError, JobError
+from holon.errors import DeserializationError
 from holon.formats.registry import RegisteredSchema
+from holon.formats.wanted import BYTES, TEXTS, Wanted, fields_of, is_any, is_one_of, item_of, type_named
 
 MAX_NODES, MAX_DEPTH = 10_000, 64
 """Of the types of a schema, each written out where it is named; a short schema could mean any number of them."""
 VALUE = "value"
 """The field around a schema that is no record."""
 Schema = Any
-Wanted = inspect.Type | None
-"""None: nobody wants the value."""
-
-_TEXTS = (
-    inspect.StrType, inspect.DateTimeType, inspect.DateType, inspect.TimeType, inspect.TimeDeltaType,
-    inspect.UUIDType, inspect.DecimalType, inspect.EnumType, inspect.LiteralType,
-)  # fmt: skip
-_BYTES = (inspect.BytesType, inspect.ByteArrayType, inspect.MemoryViewType)
-_ITEMS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
-_RECORDS = (inspect.StructType, inspect.TypedDictType, inspect.DataclassType)
 _LOGICAL: dict[str, tuple[type, ...]] = {
     "timestamp-millis": (inspect.DateTimeType,),
     "timestamp-micros": (inspect.DateTimeType,),
@@ -45,18 +34,6 @@ _LOGICAL: dict[str, tuple[type, ...]] = {
     "decimal": (inspect.DecimalType, inspect.FloatType),
     "uuid": (inspect.UUIDType,),
 }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Alias:
-    """Other names that writers give to a field, or gave once: ``user: Annotated[str, Alias("user_id")]``."""
-
-    names: tuple[str, ...]
-
-    def __init__(self, *names: str) -> None:
-        if not names or not all(isinstance(name, str) and name for name in names):
-            raise JobError(f"Alias takes the names that writers give to the field, got {names!r:.100}")
-        object.__setattr__(self, "names", names)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,7 +49,7 @@ def plan_of(written: RegisteredSchema, type: Any) -> ReadPlan:
     """How records of a writer's schema are read as a type. Raises ``DeserializationError`` with the reason."""
     schema, named = parsed(written)
     is_record = isinstance(schema, dict) and schema.get("type") in ("record", "error")
-    chosen = _chosen(schema, type) if is_record else type
+    chosen = type_named(schema["name"], type) if is_record else type
     made = _Plan(named).of(schema, inspect.type_info(chosen), 0)
     if not is_record:
         made = {"type": "record", "name": "wrapped", "fields": [{"name": VALUE, "type": made}]}
@@ -101,19 +78,6 @@ def _parse(written: RegisteredSchema, named: dict[str, Schema], depth: int) -> S
     if isinstance(schema, dict) and depth and schema.get("name") in named:
         return schema  # two references share it
     return parse_schema(schema, named)
-
-
-def _chosen(schema: Schema, type: Any) -> Any:
-    """The Struct of several that records of this name are: by its tag or its name."""
-    kinds = structs_of(type)
-    if len(kinds) < 2:
-        return type
-    name = schema["name"].rpartition(".")[2]
-    for kind in kinds:
-        if name in (kind.__struct_config__.tag, kind.__name__):
-            return kind
-    names = ", ".join(kind.__name__ for kind in kinds)
-    raise DeserializationError(f"the schema is of {name}, and no Struct of {names} has that name or tag")
 
 
 class _Plan:
@@ -147,7 +111,7 @@ class _Plan:
 
     def _items(self, kind: str, node: Schema, wanted: Wanted, depth: int) -> Schema:
         key = "items" if kind == "array" else "values"
-        found = self.of(node[key], _item_of(kind, wanted), depth + 1)
+        found = self.of(node[key], item_of(kind, wanted), depth + 1)
         if kind == "array" and _may_be_empty(found):  # else few bytes could claim any number of them
             raise DeserializationError("the schema has an array of items that take no bytes")
         return {"type": kind, key: found}
@@ -159,7 +123,7 @@ class _Plan:
         number = self._nodes
         self._open.append(name)
         names = [field["name"] for field in node["fields"]]
-        declared = _fields_of(wanted, names)
+        declared = fields_of(wanted, names)
         fields = []
         for field in node["fields"]:
             as_name, inner = declared(field["name"])
@@ -168,78 +132,19 @@ class _Plan:
         return {"type": "record", "name": f"record{number}", "fields": fields}
 
 
-def _alternatives(wanted: Wanted) -> list[inspect.Type]:
-    if isinstance(wanted, inspect.Metadata):
-        return _alternatives(wanted.type)
-    if isinstance(wanted, inspect.UnionType):
-        return [each for one in wanted.types for each in _alternatives(one)]
-    return [] if wanted is None else [wanted]
-
-
-def _is_any(wanted: Wanted) -> bool:
-    return any(isinstance(one, inspect.AnyType) for one in _alternatives(wanted))
-
-
 def _plain(kind: str, node: Mapping[str, Any], wanted: Wanted) -> Schema:
     """A type without others inside: as text or bytes, whichever is declared, and with a logical type that is."""
     logical = node.get("logicalType")
-    if _is_any(wanted):
+    if is_any(wanted):
         return dict(node) or kind
-    options = _alternatives(wanted)
-    if logical is not None and any(isinstance(one, _LOGICAL.get(logical, ())) for one in options):
+    if logical is not None and is_one_of(wanted, _LOGICAL.get(logical, ())):
         return dict(node)
-    takes_text, takes_bytes = (any(isinstance(one, of) for one in options) for of in (_TEXTS, _BYTES))
+    takes_text, takes_bytes = is_one_of(wanted, TEXTS), is_one_of(wanted, BYTES)
     if kind == "string" and not takes_text:
         kind = "bytes"  # also where nobody wants it: no text is made of it
     elif kind == "bytes" and takes_text and not takes_bytes:
         kind = "string"
     return {"type": kind, "name": "", "size": node["size"]} if kind == "fixed" else kind
-
-
-def _item_of(kind: str, wanted: Wanted) -> Wanted:
-    """The type of items, or of the values of a map."""
-    for one in _alternatives(wanted):
-        if kind == "map" and isinstance(one, inspect.DictType):
-            return one.value_type
-        if kind == "array" and isinstance(one, _ITEMS):
-            return one.item_type
-        if isinstance(one, inspect.AnyType | inspect.TupleType | inspect.CollectionType):
-            return inspect.AnyType()
-    return None
-
-
-def _fields_of(wanted: Wanted, written: Sequence[str]) -> typing.Callable[[str], tuple[str, Wanted]]:
-    """The name and type that a record's field is read as."""
-    if _is_any(wanted):
-        return lambda name: (name, inspect.AnyType())
-    options = _alternatives(wanted)
-    for one in options:
-        if isinstance(one, inspect.DictType):
-            return lambda name, of=one.value_type: (name, of)
-    found = next((one for one in options if isinstance(one, _RECORDS)), None)
-    if found is None:
-        return lambda name: (name, None)
-    by_written: dict[str, tuple[str, Wanted]] = {}
-    aliases = aliases_of(found.cls)
-    for field in found.fields:
-        exact = field.encode_name in written
-        name = field.encode_name if exact else next((a for a in aliases.get(field.name, ()) if a in written), None)
-        if name is not None:
-            by_written[name] = field.encode_name, field.type
-    return lambda name: by_written.get(name, (name, None))
-
-
-def aliases_of(type: Any) -> dict[str, tuple[str, ...]]:
-    """The aliases of a type's fields, by the fields' own names."""
-    hints = typing.get_type_hints(type, include_extras=True)
-    found = {}
-    for name, hint in hints.items():
-        marks = (
-            [mark for mark in get_args(hint)[1:] if isinstance(mark, Alias)] if get_origin(hint) is Annotated else []
-        )
-        if marks:
-            found[name] = tuple(alias for mark in marks for alias in mark.names)
-    return found
 
 
 def _may_be_empty(schema: Schema) -> bool:

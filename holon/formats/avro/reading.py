@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any
 
 import fastavro
-import numpy as np
 
 from holon.errors import DeserializationError
 from holon.formats.avro.plan import VALUE, ReadPlan, plan_of
-from holon.formats.formats import Decoded, converted
+from holon.formats.by_schema import BySchema, SchemaReader
+from holon.formats.formats import converted
 from holon.formats.registry import (
     HEADER_BYTES,
     KnownSchemas,
@@ -20,13 +20,14 @@ from holon.formats.registry import (
     UnknownSchema,
     head_refusal,
     id_of,
+    unknown,
 )
 
 _DAMAGED = (EOFError, LookupError, ValueError, ArithmeticError, TypeError, MemoryError, struct.error)
 """Exceptions of fastavro at bytes that are no value of the schema. Its texts hold addresses of objects."""
 
 
-class SchemaReader:
+class AvroSchemaReader:
     """Reads values of one writer's schema, of which the first bytes are a header."""
 
     def __init__(self, plan: ReadPlan, header_bytes: int) -> None:
@@ -64,11 +65,8 @@ class SchemaReader:
         return events, bad | {rows[at]: reason for at, reason in refused.items()}
 
 
-class AvroReader:
-    """Reads values of a type, each of the schema that it names, or all of one. Its state changes its speed only.
-
-    ``blank``: an object, and the event of it, that stand for a record without a value.
-    """
+class AvroReader(BySchema):
+    """Reads values of a type, each of the schema that it names, or all of one. Its state changes its speed only."""
 
     def __init__(
         self,
@@ -77,65 +75,12 @@ class AvroReader:
         schema: RegisteredSchema | None,
         blank: tuple[bytes, Callable[[], Any]] | None,
     ) -> None:
-        self._type, self._schemas, self._blank = type, schemas, blank
-        self._only = None if schema is None else SchemaReader(plan_of(schema, type), 0)
-        self._readers: dict[bytes, SchemaReader | str] = {}
+        super().__init__(0 if schemas is None else HEADER_BYTES, blank)
+        self._type, self._schemas = type, schemas
+        if schema is not None:
+            self._readers[b""] = AvroSchemaReader(plan_of(schema, type), 0)
 
-    def decode(self, payloads: Sequence[bytes]) -> Decoded[Any]:
-        """Decode a run; never raises for contents."""
-        groups = self._groups(payloads)
-        if len(groups) == 1 and isinstance(reader := next(iter(groups)), SchemaReader):
-            events, bad = reader.events(payloads)
-            rows = [row for row in range(len(payloads)) if row not in bad] if bad else []
-        else:
-            by_row, bad = self._mixed(payloads, groups)
-            rows = sorted(by_row)
-            events = [by_row[row] for row in rows]
-        return Decoded(np.array(rows, np.intp) if bad else None, events=events, bad=sorted(bad.items()))
-
-    def describe(self) -> str:
-        """Nothing that the format does not say: what it has met is no part of a job's fingerprint."""
-        return "reader of schemas"
-
-    def _mixed(
-        self, payloads: Sequence[bytes], groups: Mapping[SchemaReader | str | None, list[int]]
-    ) -> tuple[dict[int, Any], dict[int, str]]:
-        """Events by row, and the other rows: each schema's records at once."""
-        by_row: dict[int, Any] = {}
-        bad: dict[int, str] = {}
-        for reader, rows in groups.items():
-            if isinstance(reader, str):
-                bad |= dict.fromkeys(rows, reader)
-            elif reader is None:
-                assert self._blank is not None
-                by_row |= {row: self._blank[1]() for row in rows}
-            else:
-                events, refused = reader.events([payloads[row] for row in rows])
-                good = [row for at, row in enumerate(rows) if at not in refused] if refused else rows
-                by_row |= dict(zip(good, events, strict=True))
-                bad |= {rows[at]: reason for at, reason in refused.items()}
-        return by_row, bad
-
-    def _groups(self, payloads: Sequence[bytes]) -> dict[SchemaReader | str | None, list[int]]:
-        """The rows by how they are read, or why they are not; None: they have no value."""
-        if self._only is not None and self._blank is None:
-            return {self._only: []}
-        readers = self._readers
-        groups: dict[SchemaReader | str | None, list[int]] = {}
-        for row, payload in enumerate(payloads):
-            reader = readers.get(payload[:HEADER_BYTES]) or self._reader(payload)
-            found = groups.get(reader)
-            if found is None:
-                groups[reader] = [row]
-            else:
-                found.append(row)
-        return groups
-
-    def _reader(self, payload: bytes) -> SchemaReader | str | None:
-        if self._blank is not None and payload is self._blank[0]:
-            return None
-        if self._only is not None:
-            return self._only
+    def _reader(self, payload: bytes) -> SchemaReader | str:
         refused = head_refusal(payload)
         if refused is not None:
             return refused
@@ -147,9 +92,9 @@ class AvroReader:
     def _planned(self, id: int, schemas: KnownSchemas) -> SchemaReader | str:
         written = schemas.get(id)
         if isinstance(written, UnknownSchema):
-            return f"the registry has no schema {id}"
+            return unknown(id)
         try:
-            return SchemaReader(plan_of(written, self._type), HEADER_BYTES)
+            return AvroSchemaReader(plan_of(written, self._type), HEADER_BYTES)
         except DeserializationError as error:
             return f"schema {id}: {error}"
 

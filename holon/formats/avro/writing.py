@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from holon.errors import JobError
+from holon.formats.registry import RegisteredSchema
 
 _PLAIN: dict[type, Any] = {
     inspect.NoneType: "null",
@@ -84,6 +85,7 @@ class AvroWriter:
 
     def __init__(self, text: str, head: bytes) -> None:
         self.text, self._head = text, head
+        self.registered = RegisteredSchema(text)
         self._schema = fastavro.parse_schema(msgspec.json.decode(text))
 
     def describe(self) -> str:

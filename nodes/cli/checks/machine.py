@@ -25,6 +25,7 @@ EXTRAS = {
     "kafka": ("confluent-kafka",),
     "metrics": ("prometheus-client",),
     "plots": ("matplotlib",),
+    "protobuf": ("protobuf",),
     "redis": ("redis",),
     "serve": ("starlette", "uvicorn"),
     "sketches": ("datasketches",),

@@ -14,8 +14,10 @@ import msgspec
 import pytest
 
 from holon.formats.registry import RegisteredSchema, UnknownSchema, head_of
+from holon.protobuf import Protobuf
 from nodes.errors import Unreachable
 from nodes.schema_registry.client import RegistryClient
+from nodes.schema_registry.commands import fetch_missing
 from nodes.settings.schema_registry import RegistrySettings
 from nodes.settings.value_types import Secret
 from tests.integration.certificates import make_certificates
@@ -112,6 +114,14 @@ def test_the_registry_s_answers_are_told_apart(tmp_path: Path, registry: Registr
         '{"type":"array","items":"Address"}', references=(("Address", RegisteredSchema(address)),)
     )
     assert client.fetch(77) == UnknownSchema()
+    registry.register("row.proto", 'syntax = "proto3"; message Row { int64 n = 1; }', "PROTOBUF")
+    refers = [{"name": "row.proto", "subject": "row.proto", "version": 1}]
+    text = 'syntax = "proto3"; import "row.proto"; message Rows { repeated Row rows = 1; }'
+    rows = registry.register("rows-value", text, "PROTOBUF", refers)
+    form = Protobuf(dict[str, Any], registry=registry.url)
+    values = [head_of(rows) + b"\x00\x0a\x02\x08\x05"]
+    fetch_missing(form, values, RegistrySettings())
+    assert form.decode(values).events == [{"rows": [{"n": 5}]}]
     with pytest.raises(Unreachable, match=r"HTTP 404; is this the address of a schema registry\?"):
         RegistryClient(f"{registry.url}/elsewhere", RegistrySettings()).fetch(id)
     registry.away()

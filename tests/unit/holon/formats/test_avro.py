@@ -216,6 +216,8 @@ def test_marked_fields_come_from_the_record() -> None:
         Row("k1", False, "hi"),
         Row("k2", True),
     ]
+    bare = Avro(Row, schema=schema).decode_records([b"\x04hi", b""], stamps, parts)
+    assert bare.events == [Row("k1", False, "hi"), Row("k2", True)]
     columns = AvroColumns(Row, registry=URL, schemas={2: schema}).decode_records(payloads, stamps, parts).columns
     assert {name: list(column) for name, column in columns.items()} == {
         "key": ["k1", "k2"],
