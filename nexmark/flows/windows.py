@@ -99,11 +99,11 @@ class Seller(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """Somebody who came (with a name) or sells (without)."""
+    """Somebody who came (with a name) or sells (``sells`` 1, without)."""
 
     id: int
     name: str
-    sells: bool
+    sells: int
 
 
 class NewSeller(msgspec.Struct, frozen=True):
@@ -155,12 +155,12 @@ def q8(events: Events) -> None:
     """The persons who sell in the window in which they came."""
     persons, auctions = events.persons_and_auctions(Person, Seller)
     (
-        persons.map(lambda p: Seen(p.id, p.name, False))
-        .union(auctions.map(lambda a: Seen(a.seller, "", True)))
+        persons.map(lambda p: Seen(p.id, p.name, 0))
+        .union(auctions.map(lambda a: Seen(a.seller, "", 1)))
         .key_by(lambda s: s.id)
         .window(TEN_SECONDS)
         .agg(lambda g: (g.key, g.fold(GSet(), lambda s: (s.sells, s.name)), g.window.start_ms))
-        .filter(lambda found: (True, "") in found[1])
+        .filter(lambda found: (1, "") in found[1])
         .flat_map(lambda found: [NewSeller(found[0], name, found[2]) for sells, name in sorted(found[1]) if not sells])
         .sink("q8")
     )
