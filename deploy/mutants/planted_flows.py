@@ -361,4 +361,25 @@ FLOWS = (
         "        starts[np.sort(index)], ends[np.sort(index)] = texts.starts, texts.ends",
         tests=FORMATS,
     ),
+    Mutant(
+        "columns of ints are inserted that a part refuses",
+        "wcrdt/lattice.py",
+        "(not len(elements) or int(elements.min()) >= self.least)",
+        "elements.size >= 0",
+        tests=("tests/unit/wcrdt/test_lattices_collections.py",),
+    ),
+    Mutant(
+        "keys of sinks behind windows that fail stop the job",
+        "holon/dataflow/compiling.py",
+        "        except USER_ERRORS:\n            return None",
+        "        except JobError:\n            return None",
+        tests=SINKS,
+    ),
+    Mutant(
+        "the stars of a call take texts with marks",
+        "holon/dataflow/following/whole_texts.py",
+        "                self._call([stack.pop()], _taken(stack, 2), stack)",
+        "                self._call([stack.pop() and _OTHER], _taken(stack, 2), stack)",
+        tests=FORMATS,
+    ),
 )

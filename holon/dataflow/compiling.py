@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.payloads import BinaryColumn
 from holon.dataflow.aggregations import Aggregation, Results, Top
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.expressions import Decision, joined
@@ -238,7 +239,22 @@ class _OfWindows(_Target):
         self._keys = as_list(groups.columns["key"])
 
     def emit(self, step: Sink, rows: Rows) -> None:
+        values = json_rows(rows)
+        if isinstance(values, BinaryColumn):
+            keys = self._keys_of(step, rows)
+            if keys is not None:
+                self._ctx.emit_many(values, output=self._outputs[step.number], keys=keys)
+                return
         each_without_failing(step, rows, self, partial(self._emit, step))
+
+    def _keys_of(self, step: Sink, rows: Rows) -> Sequence[bytes | None] | None:
+        """The key of each row; None if the function fails for one."""
+        if step.key is None:
+            return [None] * len(rows)
+        try:
+            return [_key_bytes(key) for key in step.keys(rows)]
+        except USER_ERRORS:
+            return None
 
     def _emit(self, step: Sink, value: Any) -> None:
         key = None if step.key is None else _key_bytes(step.key(value))

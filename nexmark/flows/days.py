@@ -8,8 +8,7 @@ import msgspec
 
 from holon.dataflow import Group, Tumbling
 from nexmark.flows.events import Events
-from nexmark.flows.rows import Price, truncated
-from nexmark.times import format_time_ms
+from nexmark.flows.rows import Price, date_of, minute_of, truncated
 
 DAY = Tumbling("1d")
 ALL, LOW, MIDDLE, HIGH = range(4)
@@ -122,8 +121,7 @@ def q15(events: Events) -> None:
             )
         )
         .window(DAY)
-        .agg(lambda g: (g.window.start_ms, counts(g)))
-        .map(lambda found: DayCounts(day(found[0]), *found[1]))
+        .agg(lambda g: DayCounts(date_of(g.window.start_ms), *counts(g)))
         .sink("q15")
     )
 
@@ -139,8 +137,7 @@ def q16(events: Events) -> None:
         .agg(of_channel)
         .key_by(lambda r: r.channel)
         .window(DAY)
-        .agg(lambda g: (g.key, g.window.start_ms, g.max(lambda r: r.latest_ms), counts(g)))
-        .map(lambda found: ChannelDayCounts(found[0], day(found[1]), minute(found[2]), *found[3]))
+        .agg(of_day)
         .sink("q16")
     )
 
@@ -152,9 +149,9 @@ def q17(events: Events) -> None:
         .key_by(lambda b: b.auction)
         .window(DAY)
         .agg(
-            lambda g: (
+            lambda g: AuctionDay(
                 g.key,
-                g.window.start_ms,
+                date_of(g.window.start_ms),
                 g.count(),
                 g.sum(lambda b: 1 if b.price < 10_000 else 0),
                 g.sum(lambda b: 1 if 10_000 <= b.price < 1_000_000 else 0),
@@ -165,7 +162,6 @@ def q17(events: Events) -> None:
                 g.sum(lambda b: b.price),
             )
         )
-        .map(lambda found: AuctionDay(found[0], day(found[1]), *found[2:]))
         .sink("q17")
     )
 
@@ -175,6 +171,12 @@ def of_channel(g: Group[tuple[str, int], Ranked]) -> RankCounts:
     channel, number = g.key
     bidders, auctions = g.distinct(lambda r: r.bidder), g.distinct(lambda r: r.auction)
     return RankCounts(number, channel, g.count(), bidders, auctions, g.max(lambda r: r.time_ms))
+
+
+def of_day(g: Group[str, RankCounts]) -> ChannelDayCounts:
+    """The counts of a channel and day."""
+    latest_ms = g.max(lambda r: r.latest_ms)
+    return ChannelDayCounts(g.key, date_of(g.window.start_ms), minute_of(latest_ms), *counts(g))
 
 
 def rank(price: int) -> int:
@@ -200,13 +202,3 @@ def counts(g: Group[Any, RankCounts]) -> tuple[int, ...]:
         g.sum(lambda r: r.auctions if r.rank == MIDDLE else 0),
         g.sum(lambda r: r.auctions if r.rank == HIGH else 0),
     )
-
-
-def day(start_ms: int) -> str:
-    """The date of a day."""
-    return format_time_ms(start_ms)[:10]
-
-
-def minute(time_ms: int) -> str:
-    """The time of day in minutes."""
-    return format_time_ms(time_ms)[11:16]

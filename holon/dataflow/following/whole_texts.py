@@ -152,20 +152,28 @@ class _Code:
     def _build(self, step: dis.Instruction, number: int, stack: list[Any]) -> None:
         """Instructions that texts may go through."""
         match step.opname:
-            case "FORMAT_VALUE":
-                for _ in range(2 if number & 4 else 1):
-                    self._given(stack.pop())
+            case "FORMAT_VALUE" | "BUILD_STRING":
+                given = number if step.opname == "BUILD_STRING" else 2 if number & 4 else 1
+                for one in _taken(stack, given):
+                    self._given(one)
                 stack.append(_TEXT)
-            case "BUILD_STRING":
-                _taken(stack, number)
-                stack.append(_TEXT)
-            case "BUILD_TUPLE":
+            case "BUILD_TUPLE" | "BUILD_LIST":
                 items = [self._given(one) for one in _taken(stack, number)]
                 stack.append(_TEXT if _TEXT in items else _OTHER)
             case "CALL":
                 arguments = [self._given(one) for one in _taken(stack, number)]
                 self._call(arguments, _taken(stack, 2), stack)
-            case "STORE_FAST" | "POP_TOP":
+            case "LIST_TO_TUPLE":
+                pass
+            case "CALL_FUNCTION_EX" if not number & 1:
+                self._call([stack.pop()], _taken(stack, 2), stack)
+            case _:
+                self._drop(step, number, stack)
+
+    def _drop(self, step: dis.Instruction, number: int, stack: list[Any]) -> None:
+        """Instructions that see values, or move them."""
+        match step.opname:
+            case "STORE_FAST" | "POP_TOP" | "LIST_EXTEND":  # a list is extended by the letters of a text
                 self._used(stack.pop())
             case "MAKE_FUNCTION":
                 self._used(*_taken(stack, 1 + number.bit_count()))

@@ -13,13 +13,14 @@ from holon import Job
 from holon.testing import JobTestDriver
 from nexmark.flows import FLOWS, nexmark_flow
 from nexmark.flows.events import NexmarkRows
-from nexmark.flows.rows import FullBid, Sale
+from nexmark.flows.rows import FullBid, Sale, date_of, minute_of
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream, load
 from nexmark.model import AUCTION, BASE_TIME_MS, BID
 from nexmark.oracle import ExpectedResults, Row, compare, expected_plain
 from nexmark.queries import QUERIES, TOPIC, nexmark_job
 from nexmark.runs.plan import RunPlan
+from nexmark.times import format_time_ms, parse_time_ms
 from nodes.api import SettingsError
 from nodes.log import MemoryLog
 from tests.unit.nexmark_records import ALIVE, DEAD, auction, bid, person
@@ -103,6 +104,14 @@ def test_broken_unusual_late_and_border_records_are_as_the_oracle_has_them(query
 @pytest.mark.parametrize("query", FLOWS)
 def test_a_flow_has_thirty_lines_at_most(query: str) -> None:
     assert len(inspect.getsource(FLOWS[query].write).splitlines()) <= 30
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "0400-02-29", "1969-12-31", "1970-01-01", "2000-02-29", "2100-03-01"])
+def test_dates_and_minutes_are_those_of_the_calendar(day: str) -> None:
+    for start_ms in (parse_time_ms(f"{day} 00:00:00"), parse_time_ms(f"{day} 23:59:59")):
+        for further in range(0, 400, 31):
+            time_ms = start_ms + further * 86_400_000
+            assert f"{date_of(time_ms)} {minute_of(time_ms)}" == format_time_ms(time_ms)[:16]
 
 
 def test_rows_are_named_in_snake_case_and_have_times_as_numbers() -> None:

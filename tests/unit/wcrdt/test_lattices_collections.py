@@ -324,3 +324,13 @@ def test_columns_of_sets_and_of_the_best_become_objects_where_they_have_to(inner
     assert type(by_rows.to_wire()[0]) is list and state.value == by_rows.value
     keys, values = state.value.columns()
     assert keys == list(range(1, 102)) and values[4] == by_rows.get(5)
+
+
+def test_a_record_that_does_not_fold_refuses_a_column_before_it_holds_half_of_it():
+    found = MapOf(RecordOf(count=GCounter(), seen=GSet()))
+    keys, seen = np.array([1, 1, 2]), np.array([7, 8, 9])
+    with pytest.raises(ValueError, match="cannot go down by 1"):
+        found.insert_many((keys, (np.array([1, 2, -1]), seen)))
+    assert found.value == {}
+    found.insert_many((keys, (np.array([1, 0, 1]), seen)))
+    assert found.value == {1: {"count": 1, "seen": (7, 8)}, 2: {"count": 1, "seen": (9,)}}

@@ -38,6 +38,10 @@ def shown(price: int) -> str:
     return f"{price}"
 
 
+def named(price: int) -> tuple[str, int]:
+    return f"price {price}", 3
+
+
 def given(function: Callable[[int], str], price: int) -> bool:
     return function(price) == "3"
 
@@ -49,6 +53,7 @@ def given(function: Callable[[int], str], price: int) -> bool:
         lambda b: f"{b.rate:.2f}|{b.price:>6}",
         lambda b: (shown(b.price), Shown(f"{'x' if b.auction else 'y'}{shown(b.auction)}", b.price)),
         lambda b: "even" if b.price % 2 == 0 else shown(divmod(b.price, 3)[1]),
+        lambda b: Shown(*named(b.price)),
         lambda b: Shown(text=shown(b.price), number=-divmod(1000, b.price * 2 + 1)[0]),
     ],
 )
@@ -74,6 +79,7 @@ def test_formatted_texts_of_results_are_followed(function: Callable[[Bid], Any])
         lambda b: f"{b.price:{b.auction}}",
         lambda b: f"{b.price!r}",
         lambda b: 1 if f"{b.price}" else 2,
+        lambda b: Shown(*(shown(b.price), 1)).text == "3",
         lambda b: b.channel.startswith(f"{b.price}"),
         lambda b: f"{b.channel}" and shown(b.price),
     ],
