@@ -79,6 +79,9 @@ METRICS: dict[str, Metric] = {
     # --- partitions ---
     "holon_partitions_owned": Metric("gauge", "partitions that this node owns"),
     "holon_partitions_standby": Metric("gauge", "partitions that this node is a standby of"),
+    "holon_partitions_awaiting_schema": Metric(
+        "gauge", "partitions whose next record names a schema that the registry has not answered yet"
+    ),
     "holon_standby_results_published": Metric(
         "counter", "results that this node published as a standby, because the owner was late"
     ),

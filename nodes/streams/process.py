@@ -149,6 +149,9 @@ class NodeProcess(NodeShell):
         patient = PatientCheckpoints(
             checkpoints, self._leaving, leave_s=settings.checkpoints.shutdown_timeout_ms / 1000
         )
+        schemas = awaited_schemas(run, settings.schema_registry)
+        if schemas is not None:
+            self.metrics.meter.awaiting_schema = schemas.count
         self.driver = Driver(
             self.node,
             self.metrics.metered(log),
@@ -160,7 +163,7 @@ class NodeProcess(NodeShell):
             saver=ThreadSaver("saver"),
             loader=ThreadSaver("loader"),
             merger=ThreadSaver("merger"),
-            schemas=awaited_schemas(run, settings.schema_registry),
+            schemas=schemas,
             control_at=history.offset,
         )
         self.driver.report_figures({PID: os.getpid()})

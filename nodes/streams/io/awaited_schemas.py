@@ -76,6 +76,10 @@ class AwaitedSchemas:
         """Whether the next record of a partition names a schema that was requested."""
         return partition in self._waiting
 
+    def count(self) -> int:
+        """How many partitions wait."""
+        return len(self._waiting)
+
     def waiting(self) -> dict[str, list[int]]:
         """By registry the partitions that wait for it."""
         found: dict[str, list[int]] = {}

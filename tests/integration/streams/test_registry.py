@@ -25,6 +25,7 @@ from tests.integration.fleet_support import SLOWLY_SUSPECTED, Command, Stage, ow
 from tests.integration.jobs_mixed import INPUT, Event
 from tests.integration.jobs_registry import FIRST, SECOND
 from tests.integration.registry_server import RegistryProcess
+from tests.integration.scraping import ports, scrape, total
 
 JOB = "tests.integration.jobs_registry:job"
 
@@ -76,6 +77,8 @@ def test_a_fleet_waits_for_a_registry_only_where_it_must_and_is_exact(
         ends = [len(stage.events[partition]) for partition in range(stage.partitions)]
         stage.until(monitor, lambda: monitor.taken()[1:] == ends[1:], "the others go on", fleet)
         assert monitor.taken()[0] == waits_at
+        scraped = [scrape(port) for port in ports(monitor).values()]
+        assert total(scraped, "holon_partitions_awaiting_schema") == 1
         number = owners(monitor)[0]
         assert number is not None and fleet.kill(number)
         stage.until(monitor, lambda: owners(monitor)[0] == 1 - number, "partition 0 is taken over", fleet)
