@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 try:
+    from google.protobuf import json_format
     from google.protobuf.message import Message
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
@@ -71,6 +72,15 @@ class _ProtobufFormat(SchemaFormat[E]):
     def by_events(self) -> Protobuf[E]:
         """As ``TypedFormat`` has it."""
         return Protobuf(self.type, **self._others())
+
+    def parsed(self, line: bytes) -> Any:
+        """An event of JSON, which messages have, too."""
+        if not _is_message(self.type):
+            return super().parsed(line)
+        try:
+            return json_format.Parse(line, self._message[0]())
+        except json_format.ParseError as error:
+            raise JobError(str(error)) from None
 
     def new_writer(self, head: bytes) -> ProtobufWriter:
         return ProtobufWriter(self.payload_type, self._message[0], head)

@@ -95,10 +95,14 @@ class TypedFormat(Protocol):
 
 @runtime_checkable
 class WritableFormat(Protocol):
-    """The method of a format beside ``Format`` whose records are no JSON, for what writes records of a test."""
+    """The methods of a format beside ``Format`` whose records are no JSON, for what writes records of a test."""
 
     def encode(self, event: Any) -> bytes:
         """A record's value of an event."""
+        ...
+
+    def from_json(self, line: bytes) -> bytes:
+        """A record's value of an event as JSON; the line itself if it is none."""
         ...
 
 

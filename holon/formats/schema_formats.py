@@ -79,6 +79,17 @@ class SchemaFormat(MarkedFormat[E]):
             self.schemas.learn(OWN_ID, writer.registered)
         return writer.encode(event)
 
+    def from_json(self, line: bytes) -> bytes:
+        """A record's value of an event as JSON; the line itself if it is none."""
+        try:
+            return self.encode(self.parsed(line))
+        except (msgspec.MsgspecError, JobError, UnicodeDecodeError, RecursionError):
+            return line
+
+    def parsed(self, line: bytes) -> Any:
+        """An event of JSON."""
+        return msgspec.json.decode(line, type=self.payload_type)
+
     def _decode_values(self, payloads: Sequence[bytes]) -> Decoded[E]:
         return self.reader.decode(payloads)
 

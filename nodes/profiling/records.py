@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from holon.columnar.payloads import BinaryColumn
+from holon.formats.formats import Format, WritableFormat
 from holon.formats.input_run import Input
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
@@ -41,13 +42,21 @@ def lines_of(path: Path, limit: int) -> list[bytes]:
     return lines
 
 
+def values_of(format: Format[Any], lines: Sequence[bytes]) -> list[bytes]:
+    """The records of lines: as they are, or written as the format has them, where that is no JSON.
+
+    A line that is no JSON of an event stays as it is, and becomes a dead letter.
+    """
+    return [format.from_json(line) for line in lines] if isinstance(format, WritableFormat) else list(lines)
+
+
 class FileRecords:
     """One record a line, without its end; one partition. The log's times of all records are the beginning of time."""
 
     partitions: tuple[int, ...] = (1,)
 
-    def __init__(self, path: Path, limit: int) -> None:
-        self._values = BinaryColumn.of(lines_of(path, limit))
+    def __init__(self, path: Path, limit: int, format: Format[Any]) -> None:
+        self._values = BinaryColumn.of(values_of(format, lines_of(path, limit)))
 
     def runs(self, batch: int) -> Iterator[Run]:
         for start in range(0, len(self._values), batch):

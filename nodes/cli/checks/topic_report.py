@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from nodes.log.contract import Log, TopicPartition
+from holon.formats.registry import HEADER_BYTES, head_refusal, id_of
+from nodes.log.contract import FetchedRecords, Log, TopicPartition
 
 if TYPE_CHECKING:
     from nodes.log import LogAddress
@@ -21,7 +22,8 @@ class TopicReport(msgspec.Struct):
     """``way``: how a job that takes columns (JsonColumns and the like) reads the topic; ``why`` if not directly.
 
     ``compiled``: the compiled loops are there. ``compression``: the codecs of the last batch of each partition.
-    ``transactional``, ``append_time``: of the last batches too; None where they could not be read.
+    ``transactional``, ``append_time``: of the last batches too; None where they could not be read. ``schema_ids``: of a
+    schema registry, where all of the last records begin as those that name one.
     """
 
     topic: str
@@ -37,6 +39,7 @@ class TopicReport(msgspec.Struct):
     compression: list[str] = []
     transactional: bool | None = None
     append_time: bool | None = None
+    schema_ids: list[int] = []
     advice: list[str] = []
 
 
@@ -50,7 +53,8 @@ def topic_report(settings: Settings, topic: str) -> TopicReport:
         count = log.partitions(topic)
         starts = {partition: log.start_offset(topic, partition) for partition in range(count)}
         ends = {partition: log.end_offset(topic, partition) for partition in range(count)}
-        keyed = any(_has_keys(log, TopicPartition(topic, p), starts[p], ends[p]) for p in range(count))
+        last = [_last(log, TopicPartition(topic, p), starts[p], ends[p]) for p in range(count) if ends[p] > starts[p]]
+    keyed = any(chunk.keys is not None for chunk in last)
     records = sum(ends[partition] - starts[partition] for partition in range(count))
     report = TopicReport(topic, settings.log.kind, count, records, "embedded", None, has_loops, keyed)
     if settings.log.kind == "kafka":
@@ -62,18 +66,23 @@ def topic_report(settings: Settings, topic: str) -> TopicReport:
         )
     if not has_loops:
         report.advice.insert(0, f"the compiled loops are missing, or not compiled yet (make setup): {INSTALL_FAST}")
+    heads = [value[:HEADER_BYTES] for chunk in last for value in chunk.values]
+    if heads and all(head_refusal(head) is None for head in heads):
+        report.schema_ids = sorted({id_of(head) for head in heads})
+        report.advice.append(
+            "its values begin as those that name schemas of a registry: Avro(..., registry=URL) of holon.avro or "
+            "Protobuf(..., registry=URL) of holon.protobuf reads them"
+        )
+        return report
     report.advice.append(
         "a job whose format is Json or Raw takes records one by one; JsonColumns with process_batch reads columns"
     )
     return report
 
 
-def _has_keys(log: Log, where: TopicPartition, start: int, end: int) -> bool:
-    """Of one of the last records."""
-    if end <= start:
-        return False
-    chunk = log.read(*where, max(start, end - 10), max_records=10)
-    return chunk.keys is not None
+def _last(log: Log, where: TopicPartition, start: int, end: int) -> FetchedRecords:
+    """The last records of a partition."""
+    return log.read(*where, max(start, end - 10), max_records=10)
 
 
 def _check_kafka(address: LogAddress, report: TopicReport, ends: dict[int, int]) -> None:
@@ -141,6 +150,8 @@ def lines(report: TopicReport) -> list[str]:
         found.append(f"security {report.security}; led by {', '.join(report.brokers) or 'unknown brokers'}")
         codecs = ", ".join(report.compression) or "unknown"
         found.append(f"compression {codecs}; transactional: {_word(report.transactional)}")
+    if report.schema_ids:
+        found.append(f"schemas of a registry: {', '.join(map(str, report.schema_ids))}")
     return [*found, *(f"help: {line}" for line in report.advice)]
 
 

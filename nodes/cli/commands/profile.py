@@ -75,7 +75,7 @@ def profile(
             _show(result)
 
     if data is not None:
-        measure(FileRecords(data, records))
+        measure(FileRecords(data, records, declared.formats[0]))
         return
     with open_settings_log(settings) as log:
         log.use_columns()

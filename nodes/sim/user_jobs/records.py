@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holon.job import Job, encode_json
+from holon.formats.formats import Format
+from holon.job import Job
+from holon.testing import payload_of
 from nodes.errors import SettingsError, UnknownName
-from nodes.profiling.records import lines_of
+from nodes.profiling.records import lines_of, values_of
 
 Lines = dict[str, list[bytes]]
 """The records of each topic of the job, in their order."""
 
 OfTopic = str | Path | Sequence[Any]
-"""A file with a record a line, or records: bytes as they are, anything else as JSON."""
+"""A file with a record a line, or records: bytes as they are, anything else as the topic's format writes it."""
 
 
 def lines_by_topic(job: Job[Any], data: OfTopic | Mapping[str, OfTopic]) -> Lines:
@@ -25,9 +27,9 @@ def lines_by_topic(job: Job[Any], data: OfTopic | Mapping[str, OfTopic]) -> Line
     """
     if not isinstance(data, Mapping):
         _demand_one_topic(job, "give a mapping of each topic to its records")
-        return {job.topics[0]: _lines(data)}
+        return {job.topics[0]: _records(data, job.sources[0].format)}
     _demand_known(job, data)
-    return {topic: _lines(data.get(topic, ())) for topic in job.topics}
+    return {source.topic: _records(data.get(source.topic, ()), source.format) for source in job.sources}
 
 
 def files_by_topic(job: Job[Any], given: Sequence[str]) -> dict[str, Path]:
@@ -52,7 +54,10 @@ def files_by_topic(job: Job[Any], given: Sequence[str]) -> dict[str, Path]:
 
 def read_files(job: Job[Any], files: Mapping[str, Path], limit: int) -> Lines:
     """The first ``limit`` lines of each file; topics without one have no records. Raises ``RunFailed``."""
-    return {topic: lines_of(files[topic], limit) if topic in files else [] for topic in job.topics}
+    return {
+        source.topic: values_of(source.format, lines_of(files[source.topic], limit)) if source.topic in files else []
+        for source in job.sources
+    }
 
 
 def _demand_one_topic(job: Job[Any], fix: str) -> None:
@@ -66,7 +71,7 @@ def _demand_known(job: Job[Any], topics: Mapping[str, object]) -> None:
             raise UnknownName(f"topic of job {job.name!r},", topic, job.topics)
 
 
-def _lines(data: OfTopic) -> list[bytes]:
+def _records(data: OfTopic, format: Format[Any]) -> list[bytes]:
     if isinstance(data, str | Path):
-        return lines_of(Path(data), sys.maxsize)
-    return [encode_json(record) for record in data]
+        return values_of(format, lines_of(Path(data), sys.maxsize))
+    return [payload_of(format, record) for record in data]

@@ -15,6 +15,7 @@ import pytest
 
 from holon.formats.registry import RegisteredSchema, UnknownSchema, head_of
 from holon.protobuf import Protobuf
+from nodes.cli.checks.topic_report import lines, topic_report
 from nodes.errors import Unreachable
 from nodes.schema_registry.client import RegistryClient
 from nodes.schema_registry.commands import fetch_missing
@@ -66,8 +67,8 @@ def test_a_fleet_waits_for_a_registry_only_where_it_must_and_is_exact(
     stage = AvroStage(tmp_path, registry)
     stage.feed(800)
     run = stage.open()
-    lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
-    with stage.fleet(2, lines=lines) as fleet:
+    printed: SimpleQueue[tuple[int, str]] = SimpleQueue()
+    with stage.fleet(2, lines=printed) as fleet:
         monitor = stage.monitor(run)
         stage.until(monitor, lambda: sum(monitor.taken()) == stage.fed, "all is read", fleet)
         registry.away()
@@ -89,7 +90,7 @@ def test_a_fleet_waits_for_a_registry_only_where_it_must_and_is_exact(
         fleet.await_lines()
     stage.assert_exact()
     assert (done.counts().accepted, done.counts().dead) == (stage.fed, 3)
-    said = [text for _, text in iter(lambda: lines.get() if lines.qsize() else None, None)]
+    said = [text for _, text in iter(lambda: printed.get() if printed.qsize() else None, None)]
     away = [text for text in said if "does not answer" in text and "in[0] waits, and all others go on" in text]
     assert 1 <= len(away) <= 2, "once a node"
     assert any(f"{registry.url} answers again" in text for text in said)
@@ -150,3 +151,14 @@ def test_a_registry_with_tls_and_a_password(tmp_path: Path) -> None:
         registry.away()
     with pytest.raises(Unreachable, match="the password would cross the network unencrypted"):
         RegistryClient("http://registry.invalid", wrong).fetch(1)
+
+
+def test_a_report_on_a_topic_says_which_schemas_its_last_records_name(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, partitions=2)
+    stage.log.append(INPUT, 0, [head_of(7) + b"\x02", head_of(5)])
+    named = topic_report(stage.settings, INPUT)
+    assert named.schema_ids == [5, 7] and "Avro(..., registry=URL)" in named.advice[-1]
+    assert "schemas of a registry: 5, 7" in lines(named)
+    stage.log.append(INPUT, 1, [b'{"id":1}'])
+    assert topic_report(stage.settings, INPUT).schema_ids == []
+    stage.log.close()

@@ -291,6 +291,12 @@ def test_tests_feed_objects_to_jobs_and_flows() -> None:
     ]
 
 
+def test_lines_of_json_become_records_and_others_stay_as_they_are() -> None:
+    form = Avro(Item, registry=URL)
+    found = form.decode([form.from_json(line) for line in (b'{"at":1,"name":"a"}', b'{"at":"x"}', b"{")])
+    assert (found.events, [row for row, _ in found.bad]) == ([Item(1, "a")], [1, 2])
+
+
 def test_a_plain_install_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastavro", None)
     monkeypatch.delitem(sys.modules, "holon.avro")

@@ -292,6 +292,12 @@ def test_tests_feed_objects_and_messages() -> None:
     assert seen == ["Ulm"] and len(test.dead()) == 1
 
 
+def test_lines_of_json_become_messages_and_others_stay_as_they_are() -> None:
+    for form in (reading(class_of("shop.Address")), Protobuf(Address, registry=URL)):
+        found = form.decode([form.from_json(line) for line in (b'{"city":"Ulm"}', b'{"city":1}', b"{")])
+        assert [event.city for event in found.events] == ["Ulm"] and [row for row, _ in found.bad] == [1, 2]
+
+
 def test_a_plain_install_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "google.protobuf.message", None)
     monkeypatch.delitem(sys.modules, "holon.protobuf")
