@@ -42,7 +42,7 @@ def lines_of(path: Path, limit: int) -> list[bytes]:
     return lines
 
 
-def values_of(format: Format[Any], lines: Sequence[bytes]) -> list[bytes]:
+def values_of(format: Format[Any] | None, lines: Sequence[bytes]) -> list[bytes]:
     """The records of lines: as they are, or written as the format has them, where that is no JSON.
 
     A line that is no JSON of an event stays as it is, and becomes a dead letter.
@@ -55,7 +55,7 @@ class FileRecords:
 
     partitions: tuple[int, ...] = (1,)
 
-    def __init__(self, path: Path, limit: int, format: Format[Any]) -> None:
+    def __init__(self, path: Path, limit: int, format: Format[Any] | None = None) -> None:
         self._values = BinaryColumn.of(values_of(format, lines_of(path, limit)))
 
     def runs(self, batch: int) -> Iterator[Run]:
