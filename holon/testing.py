@@ -274,7 +274,7 @@ class JobTestDriver:
 def payload_of(format: Format[Any], record: Any) -> bytes:
     """A record's value: bytes as they are, anything else as the format writes it, which is JSON of most formats."""
     if isinstance(format, WritableFormat) and not isinstance(record, bytes):
-        return format.encode(record)
+        return format.record_of(record)
     return encode_json(record)
 
 

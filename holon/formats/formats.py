@@ -97,7 +97,7 @@ class TypedFormat(Protocol):
 class WritableFormat(Protocol):
     """The methods of a format beside ``Format`` whose records are no JSON, for what writes records of a test."""
 
-    def encode(self, event: Any) -> bytes:
+    def record_of(self, event: Any) -> bytes:
         """A record's value of an event."""
         ...
 

@@ -70,7 +70,14 @@ class SchemaFormat(MarkedFormat[E]):
     def new_writer(self, head: bytes) -> Writer:
         """Writes what this format reads, behind a header."""
 
-    def encode(self, event: E) -> bytes:
+    def encoder(self, id: int | None = None) -> Callable[[E], bytes]:
+        """Writes events, as the ``encode`` of an ``Output``.
+
+        ``id``: of the schema that a registry has for them; None: values are written without a header.
+        """
+        return self.new_writer(b"" if id is None else head_of(id)).encode
+
+    def record_of(self, event: E) -> bytes:
         """A record's value of an event, for tests: with a registry this object then knows its schema as id 0."""
         writer = self._writers.get("")
         if writer is None:
@@ -82,7 +89,7 @@ class SchemaFormat(MarkedFormat[E]):
     def from_json(self, line: bytes) -> bytes:
         """A record's value of an event as JSON; the line itself if it is none."""
         try:
-            return self.encode(self.parsed(line))
+            return self.record_of(self.parsed(line))
         except (msgspec.MsgspecError, JobError, UnicodeDecodeError, RecursionError):
             return line
 

@@ -84,6 +84,7 @@ class Schema:
         types: Any = self._file.message_type
         names = [self._file.package] if self._file.package else []
         for index in indexes:
+            types = [one for one in types if not one.options.map_entry]  # as Confluent's own registry counts
             if not 0 <= index < len(types):
                 raise DeserializationError(f"the schema has no message type {list(indexes)}")
             names.append(types[index].name)

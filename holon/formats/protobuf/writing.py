@@ -74,18 +74,23 @@ def _value(info: inspect.Type, messages: dict[str, str]) -> str:
 
 
 def schema_naming(message: type[Message]) -> str:
-    """A schema that has a message type where its indexes are all 0, and no field: enough to know it by its name."""
-    package, names = message.DESCRIPTOR.file.package, _path(message)
-    head = f"package {package}; " if package else ""
-    return f'syntax = "proto3"; {head}' + "".join(f"message {each} {{ " for each in names) + "} " * len(names)
+    """A schema that has a message type at its place, and no field: enough to know it by its name."""
+    package, places = message.DESCRIPTOR.file.package, _places(message)
+    text = f'syntax = "proto3"; {f"package {package}; " if package else ""}'
+    for name, index in places:
+        text += "".join(f"message Other{number} {{ }} " for number in range(index)) + f"message {name} {{ "
+    return text + "} " * len(places)
 
 
-def _path(message: type[Message]) -> list[str]:
-    """The names of a message type and of those that it is inside of, the outermost first."""
-    descriptor, found = message.DESCRIPTOR, []
+def _places(message: type[Message]) -> list[tuple[str, int]]:
+    """Name and index of a message type and of those that it is inside of, the outermost first."""
+    descriptor, found = message.DESCRIPTOR, list[tuple[str, int]]()
     while descriptor is not None:
-        found.insert(0, descriptor.name)
-        descriptor = descriptor.containing_type
+        outer = descriptor.containing_type
+        beside = descriptor.file.message_types_by_name.values() if outer is None else outer.nested_types
+        names = [one.name for one in beside if not one.GetOptions().map_entry]
+        found.insert(0, (descriptor.name, names.index(descriptor.name)))
+        descriptor = outer
     return found
 
 
@@ -103,7 +108,7 @@ class ProtobufWriter:
             self.text = schema_naming(message)
             self._classes[""] = message
         self.registered = RegisteredSchema(self.text, "PROTOBUF")
-        self._head = head + header_indexes([0] * len(_path(self._classes[""]))) if head else b""
+        self._head = head + header_indexes([index for _, index in _places(self._classes[""])]) if head else b""
 
     def describe(self) -> str:
         """For the fingerprint of a job whose output it writes."""

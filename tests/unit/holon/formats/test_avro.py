@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from holon import Job, JobError, RecordKey, Source, Tombstone
+from holon import Job, JobError, Output, RecordKey, Source, Tombstone
 from holon.avro import Alias, Avro, AvroColumns, schema_of
 from holon.columnar.record_parts import RecordParts
 from holon.dataflow import Flow, Tumbling
@@ -198,7 +198,7 @@ def test_a_short_schema_that_means_a_million_types_is_refused() -> None:
 
 def test_records_without_a_header_are_of_the_one_schema() -> None:
     form = Avro(Item, schema=schema_of(Item))
-    assert form.decode([form.encode(Item(5, "x", 0.5)), b""]).events == [Item(5, "x", 0.5)]
+    assert form.decode([form.record_of(Item(5, "x", 0.5)), b""]).events == [Item(5, "x", 0.5)]
     with pytest.raises(JobError, match=r"schema= of Avro\(Item\): the schema is no Avro"):
         Avro(Item, schema="itme")
 
@@ -246,7 +246,7 @@ def test_neither_the_address_nor_what_is_known_is_part_of_the_job() -> None:
 
     first, second = Avro(Item, registry=URL), Avro(Item, registry="http://localhost:8081/registry/")
     before = job(first)
-    assert first.decode([first.encode(Item(1, "x"))]).events == [Item(1, "x")]
+    assert first.decode([first.record_of(Item(1, "x"))]).events == [Item(1, "x")]
     assert second.schemas is not None
     second.schemas.learn(5, registered(CLICK))
     assert job(first) == job(second) == before
@@ -289,6 +289,21 @@ def test_tests_feed_objects_to_jobs_and_flows() -> None:
     assert [letter["reason"] for letter in test.dead()] == [
         "the value has 1 bytes, less than the header of a schema registry"
     ]
+
+
+def test_an_encoder_writes_the_header_of_its_schema_or_none() -> None:
+    form = Avro(Item, schema=schema_of(Item))
+    assert form.encoder(258)(Item(1, "x")) == b"\x00\x00\x00\x01\x02" + form.encoder()(Item(1, "x"))
+    named = Avro(Item, registry=URL, schemas={258: schema_of(Item)})
+    assert named.decode([form.encoder(258)(Item(1, "x"))]).events == [Item(1, "x")]
+    with pytest.raises(JobError, match="the schema does not take"):
+        form.encoder()({"at": "x"})  # type: ignore[arg-type]
+    jobs = [
+        Job("j", Source("in", form), process=lambda event, ctx: None, output=Output("out", encode=form.encoder(id)))
+        for id in (1, 1, 2)
+    ]
+    prints = [job.fingerprint() for job in jobs]
+    assert prints[0] == prints[1] != prints[2]
 
 
 def test_lines_of_json_become_records_and_others_stay_as_they_are() -> None:

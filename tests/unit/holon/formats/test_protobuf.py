@@ -250,7 +250,7 @@ def test_neither_the_address_nor_what_is_known_is_part_of_the_job_and_the_number
 
     first, second = Protobuf(Item, registry=URL), Protobuf(Item, registry="http://localhost:8081")
     before = job(first)
-    assert first.decode([first.encode(Item(1, "x"))]).events == [Item(1, "x")]
+    assert first.decode([first.record_of(Item(1, "x"))]).events == [Item(1, "x")]
     assert job(first) == job(second) == before
     texts = ("message Item { int64 at = 1; }", "message Item { int64 at = 2; }")
     one, other = (Schema(RegisteredSchema(text, "PROTOBUF")).message("Item") for text in texts)
@@ -290,6 +290,14 @@ def test_tests_feed_objects_and_messages() -> None:
     test = JobTestDriver(job)
     test.feed(0, address(city="Ulm"), b"\x07")
     assert seen == ["Ulm"] and len(test.dead()) == 1
+
+
+def test_an_encoder_writes_the_place_of_its_message_type() -> None:
+    inner, address = class_of("shop.Click.Inner"), class_of("shop.Address")
+    assert Protobuf(inner).encoder(1)(inner(n=7)) == INNER
+    assert Protobuf(Address, message=address).encoder(1)(Address("Köln", "1")) == ADDRESS
+    form = Protobuf(inner, registry=URL)
+    assert form.decode([form.record_of(inner(n=7))]).events == [inner(n=7)]
 
 
 def test_lines_of_json_become_messages_and_others_stay_as_they_are() -> None:
