@@ -18,7 +18,8 @@ from nodes.log.contract import FetchedRecords
 from nodes.transactions.bench.prepared import each_chunk
 from nodes.transactions.bench.run import BenchPlan, run_bench
 from nodes.transactions.topics import TransactionTopics
-from transactional.epochs.ledger import FIRST_EPOCH, Epoch, Ledger
+from transactional.epochs.epoch import Epoch
+from transactional.epochs.ledger import FIRST_EPOCH, Ledger
 from transactional.epochs.messages import BadRecord, Calls, RecordPiece, call_message, to_bytes
 from transactional.epochs.pieces import RecordPieces
 from transactional.operators import Program

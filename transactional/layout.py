@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Annotated, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -24,7 +24,7 @@ Homes: TypeAlias = tuple[int, ...]
 class Group(msgspec.Struct, array_like=True, frozen=True):
     """Operators whose keys have the same homes: those that were declared with the same ``partitions`` and separator."""
 
-    partitions: int
+    partitions: Annotated[int, msgspec.Meta(ge=1)]
     colocate: str | None
 
     @classmethod
@@ -94,6 +94,27 @@ class Layout(msgspec.Struct, array_like=True, frozen=True):
         """By the name of an operator."""
         return {name: Place(group := Group.of(each), self.homes_of(group)) for name, each in operators.items()}
 
+    def placement(self, operators: Mapping[str, Operator]) -> Placement:
+        """In the first layout operators know the places of their keys, and need no table."""
+        return Placement(self.number, self.places(operators) if self.number else operators)
+
+
+class PlaceOfKeys(Protocol):
+    """An operator, or its place in a layout."""
+
+    def partition_of(self, key: str) -> int: ...
+
+
+class Placement(NamedTuple):
+    """The homes of keys in the epochs of layout ``number``, by the names of operators."""
+
+    number: int
+    places: Mapping[str, PlaceOfKeys]
+
+    def place(self, operator: str, key: str) -> int:
+        """State partition of an entity."""
+        return self.places[operator].partition_of(key)
+
 
 class Place:
     """Where the keys of one operator live in one layout."""
@@ -105,7 +126,7 @@ class Place:
         self._colocate = group.colocate
         self._homes = homes
 
-    def of(self, key: str) -> int:
+    def partition_of(self, key: str) -> int:
         """The state partition of a key: in the hot path, so with a copy of ``Group.bucket``."""
         part = key if self._colocate is None else key.split(self._colocate, 1)[0]
         return self._homes[key_hash(part) % self._buckets]
@@ -155,11 +176,14 @@ def _order(group: Group) -> tuple[int, str]:
 class LayoutHistory:
     """The layouts of a job, each with the first epoch in which it holds: a key has one home at each epoch.
 
-    ``kept``: as ``since`` gives them.
+    ``kept``: as ``since`` gives them, none: of a job that has only its first one.
     """
 
-    def __init__(self, first: Layout, kept: Sequence[tuple[int, Layout]] = ()) -> None:
-        self._layouts = list(kept) or [(0, first)]
+    def __init__(self, operators: Mapping[str, Operator], kept: Sequence[tuple[int, Layout]] = ()) -> None:
+        self._operators = operators
+        self._layouts = list(kept) or [(0, Layout.first(operators))]
+        self._placements = {layout.number: layout.placement(operators) for _, layout in self._layouts}
+        self._only = self._placements[self.newest.number] if len(self._layouts) == 1 else None
 
     @property
     def newest(self) -> Layout:
@@ -172,17 +196,28 @@ class LayoutHistory:
                 return layout
         raise AssertionError(f"epoch {epoch} is before layout {self._layouts[0][1].number}, the first that is known")
 
+    def placement(self, epoch: int) -> Placement:
+        """The homes of keys in this epoch: queried for every cut."""
+        return self._placements[self.at(epoch).number] if self._only is None else self._only
+
     def add(self, since: int, layout: Layout) -> bool:
-        """The first of its number wins: False where this one is void. One that follows at once holds in no epoch."""
+        """The first of its number wins: False where this one is void. One that follows at once holds in no epoch.
+
+        The number of partitions stays: nodes have no other ones to work on.
+        """
         before, newest = self._layouts[-1]
         groups = [each.group for each in newest.groups]
         if layout.number != newest.number + 1 or [each.group for each in layout.groups] != groups:
             return False
+        if layout.partitions != newest.partitions:
+            return False
         assert since >= before, f"layout {layout.number} since epoch {since}, and the one before it since {before}"
         self._layouts.append((since, layout))
+        self._placements[layout.number] = layout.placement(self._operators)
+        self._only = None
         return True
 
     def since(self, epoch: int) -> list[tuple[int, Layout]]:
-        """The layout that holds in this epoch, and those after it."""
+        """The layout that holds in this epoch, and those after it; none where there is only the first."""
         later = [each for each in self._layouts if each[0] > epoch]
-        return [(epoch, self.at(epoch)), *later]
+        return [(epoch, self.at(epoch)), *later] if self.newest.number else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from transactional.epochs.ledger import Epoch
+from transactional.epochs.epoch import Epoch
 from transactional.errors import Aborted
 from transactional.external import is_external_request
 

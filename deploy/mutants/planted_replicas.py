@@ -88,6 +88,7 @@ REPLICAS = (
 )
 
 LAYOUT_LAWS = "tests/laws/test_layouts.py"
+LAYOUTS_ON_EPOCHS = "tests/unit/transactional/test_layouts.py"
 
 LAYOUTS = (
     Mutant(
@@ -103,6 +104,48 @@ LAYOUTS = (
         "key=lambda partition: (-counts[partition], partition)",
         "key=lambda partition: (counts[partition], partition)",
         tests=(LAYOUT_LAWS,),
+    ),
+    Mutant(
+        "a cut under another layout counts",
+        "transactional/epochs/ledger.py",
+        "if cut.layout != self.layouts.placement(cut.epoch).number:",
+        "if False:",
+        tests=(LAYOUTS_ON_EPOCHS,),
+    ),
+    Mutant(
+        "a void cut is not made again",
+        "transactional/epochs/sequencer.py",
+        "if (sent := self._sent_cut) is not None and sent.layout != self.ledger.layouts.placement(sent.epoch).number:",
+        "if False:",
+        tests=(LAYOUTS_ON_EPOCHS,),
+    ),
+    Mutant(
+        "a layout holds in an epoch of which a cut stands before it",
+        "transactional/epochs/ledger.py",
+        "self.layouts.add(self.last_cut + 1, layout)",
+        "self.layouts.add(self.last_cut, layout)",
+        tests=(LAYOUTS_ON_EPOCHS,),
+    ),
+    Mutant(
+        "calls go where keys were in the first layout",
+        "transactional/state/partition.py",
+        "        running.site.places = placement.places\n",
+        "",
+        tests=(LAYOUTS_ON_EPOCHS,),
+    ),
+    Mutant(
+        "a write of a rerun goes where its key was in the first layout",
+        "transactional/epochs/ledger.py",
+        ", self.raised, place=place)",
+        ", self.raised)",
+        tests=(LAYOUTS_ON_EPOCHS,),
+    ),
+    Mutant(
+        "a checkpoint forgets the layout",
+        "transactional/epochs/ledger.py",
+        "            layouts=self.layouts.since(self.done + 1),\n",
+        "",
+        tests=(LAYOUTS_ON_EPOCHS,),
     ),
     Mutant(
         "the second layout of a number counts too",

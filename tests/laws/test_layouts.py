@@ -37,10 +37,10 @@ def test_the_first_layout_leaves_every_key_where_it_is(operators: dict[str, Oper
     places = layout.places(operators)
     assert layout.partitions == max(each.partitions for each in operators.values())
     for name, operator in operators.items():
-        assert places[name].of(key + rest) == operator.partition_of(key + rest)
+        assert places[name].partition_of(key + rest) == operator.partition_of(key + rest)
         group = Group.of(operator)
         assert group.buckets % operator.partitions == 0 and group.buckets >= 1024
-        assert places[name].of(key + rest) == layout.homes_of(group)[group.bucket(key + rest)]
+        assert places[name].partition_of(key + rest) == layout.homes_of(group)[group.bucket(key + rest)]
 
 
 @given(homes_and_partitions())
@@ -78,12 +78,12 @@ def test_numbers_of_partitions_that_cannot_be_are_refused(before: Homes, wrong: 
 def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wins(
     operators: dict[str, Operator], drawn: list[tuple[int, int, int]], data: st.DataObject
 ) -> None:
-    history = LayoutHistory(Layout.first(operators))
+    history = LayoutHistory(operators)
     since, holds = 0, [(0, history.newest)]
     for step, number, partitions in drawn:
         since += step
         newest = history.newest
-        homes = {each.group: spread_least(each.homes, partitions) for each in newest.groups}
+        homes = {each.group: spread_least(each.homes, min(partitions, newest.partitions)) for each in newest.groups}
         proposed = msgspec.structs.replace(newest.changed(homes), number=newest.number + 1 + number)
         assert history.add(since, proposed) == (number == 0)
         if number == 0:
@@ -91,9 +91,10 @@ def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wi
     epoch = data.draw(st.integers(0, since + 2))
     expected = [layout for first, layout in holds if first <= epoch][-1]
     assert history.at(epoch) == expected
+    assert history.placement(epoch).number == expected.number
     # A checkpoint of an epoch has what is needed for it and all later ones.
     kept = msgspec.msgpack.decode(msgspec.msgpack.encode(history.since(epoch)), type=list[tuple[int, Layout]])
-    restored = LayoutHistory(Layout.first(operators), kept)
+    restored = LayoutHistory(operators, kept)
     later = range(epoch, since + 3)
     assert [restored.at(each) for each in later] == [history.at(each) for each in later]
 
@@ -110,6 +111,8 @@ def test_what_is_no_layout_is_refused_by_name() -> None:
         first.changed({Group(3, None): (0,)})
     wider = first.changed({b: spread_least(first.homes_of(b), 6)})
     assert (wider.number, wider.partitions, wider.homes_of(a)) == (1, 6, first.homes_of(a))
-    history = LayoutHistory(first)
-    assert not history.add(3, msgspec.structs.replace(wider, groups=wider.groups[:1])), "a group is missing"
-    assert history.add(3, wider)
+    history = LayoutHistory(operators)
+    assert not history.add(3, wider), "there is no node for partitions 4 and 5"
+    narrower = first.changed({b: spread_least(first.homes_of(b), 1)})
+    assert not history.add(3, msgspec.structs.replace(narrower, groups=narrower.groups[:1])), "a group is missing"
+    assert history.add(3, narrower)

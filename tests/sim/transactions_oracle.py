@@ -43,6 +43,8 @@ class Tally:
     misplaced: int = 0
     asked: int = 0
     continued: int = 0
+    layouts: int = 0
+    void_cuts: int = 0
 
     def add(self, other: Tally) -> None:
         for name in vars(self):
@@ -83,7 +85,8 @@ class Check:
                 if not self.check_asking(serial, number, tid, time_ms):
                     self.check_one(serial, number, tid, time_ms)
         self.check_states(serial.state)
-        self.tally.epochs = self.ledger.done
+        self.tally.epochs, self.tally.void_cuts = self.ledger.done, self.ledger.void_cuts
+        self.tally.layouts = self.ledger.layouts.newest.number
         return self.tally
 
     # --- commit order -----------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from transactional import CallFailed, Context, Operator, Program
 from transactional.operators import Limits
 
 Script = list[Any]
+MAX_KEYS = 40
 
 
 class Refused(Exception):
@@ -96,10 +97,16 @@ def make_program(partitions: int = 3, limits: Limits | None = None) -> Program:
     return Program("scripts", [plain, grouped], errors=[Refused], limits=limits, externals=[external])
 
 
+ENTITIES = [("plain", f"k{number}") for number in range(MAX_KEYS)]
+ENTITIES += [("grouped", f"g{number % 2}/{number}") for number in range(MAX_KEYS)]
+"""All that scripts are drawn for."""
+
+
 class Scripts:
     """Draws scripts; ``keys`` in all, fewer are hotter. ``external``: some make external calls."""
 
     def __init__(self, draw: Random, keys: int, *, external: bool = False) -> None:
+        assert keys <= MAX_KEYS
         self._external = external
         self._draw = draw
         self._keys = keys

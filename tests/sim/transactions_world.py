@@ -13,12 +13,14 @@ from nodes.log.contract import FetchedRecords
 from nodes.log.memory import MemoryLog
 from tests.sim.memory_spill import MemorySpill
 from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES, REQUESTS, Life
+from tests.sim.transactions_scripts import ENTITIES
 from transactional import Program
 from transactional import events as e
-from transactional.epochs.messages import Replies, reply_message
+from transactional.epochs.messages import NewLayout, Replies, reply_message, to_bytes
 from transactional.epochs.sequencer import EpochConfig, first_needed
 from transactional.epochs.trimming import Trims
 from transactional.execution.crashing import Apart, Trying
+from transactional.layout import Group, Homes, LayoutHistory
 from transactional.node import TransactionNode
 from transactional.requests.requests import WireRequest, partition_of, request_record
 from transactional.state.restored import restored_state
@@ -45,6 +47,8 @@ class World:
         self.program = program
         self.draw = Random(seed)
         self.side = Random(seed + 1)  # what files a snapshot has
+        self.placing = Random(seed + 2)
+        self.layouts = LayoutHistory(program.operators)
         self.sequencers = sequencers
         self.config = config
         self.log = MemoryLog()
@@ -134,6 +138,21 @@ class World:
             self.take(self.draw.choice(self.lives), partition)
         for sequencer in sorted(dead.node.sequencers):
             self.take_sequencer(self.draw.choice(self.lives), sequencer)
+
+    def propose_layout(self) -> None:
+        """Somebody proposes the next layout, or one that is known: buckets without a key have other homes in it."""
+        newest, draw = self.layouts.newest, self.placing
+        homes: dict[Group, Homes] = {}
+        for group, before in ((each.group, each.homes) for each in newest.groups):
+            keys = (key for name, key in ENTITIES if Group.of(self.program.operators[name]) == group)
+            used = {group.bucket(key) for key in keys}
+            homes[group] = tuple(
+                home if bucket in used else draw.randrange(newest.partitions) for bucket, home in enumerate(before)
+            )
+        layout = newest.changed(homes)
+        layout = replace(layout, number=layout.number - (draw.random() < 0.3))
+        self.layouts.add(0, layout)
+        self.log.append(EPOCHS, 0, [to_bytes(NewLayout(layout))])
 
     def overlap(self) -> None:
         """A node takes over what another one still works on."""

@@ -179,6 +179,7 @@ class Reexecution:
         site = self._still
         if site is None or site.versions is not versions:
             site = self._still = Site(self.site.program, self.site.base, self.site.here, versions)
+            site.places = self.site.places
         site.sent = {}
         again, tid = Execution(site, old.tid, old.time_ms), old.tid
         for round_ in self._rounds:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from transactional.epochs.ledger import Epoch
+from transactional.epochs.epoch import Epoch
 from transactional.epochs.messages import ReadSetSnapshot, Request
 from transactional.execution.execution import Execution
 from transactional.execution.site import Base
-from transactional.operators import Program, StateKey
+from transactional.operators import StateKey
 
 
 def read_set_snapshot_of(
@@ -17,9 +17,12 @@ def read_set_snapshot_of(
     store: Base,
     executions: Mapping[int, Execution],
     rooted: Mapping[int, Request],
-    program: Program,
+    place: Callable[[str, str], int],
 ) -> ReadSetSnapshot:
-    """Of partition ``number``, whose store holds the decided writes of the epoch; ``rooted``: its requests by TID."""
+    """Of partition ``number``, whose store holds the decided writes of the epoch; ``rooted``: its requests by TID.
+
+    ``place``: of keys in the epoch.
+    """
     assert epoch.decision is not None
     keys: set[StateKey] = set()
     prefixes: set[tuple[str, str]] = set()
@@ -32,8 +35,8 @@ def read_set_snapshot_of(
             if tid in rooted:
                 roots.append((tid, execution.time_ms, rooted[tid]))
         if tid in epoch.carried:
-            keys.update(key for key in epoch.carried[tid].keys if program.place(*key) == number)
-            prefixes.update(each for each in epoch.carried[tid].prefixes if program.place(*each) == number)
+            keys.update(key for key in epoch.carried[tid].keys if place(*key) == number)
+            prefixes.update(each for each in epoch.carried[tid].prefixes if place(*each) == number)
     values = {key: store.read(key) for key in sorted(keys)}
     for operator, prefix in sorted(prefixes):
         values.update({(operator, key): value for key, value in store.scan(operator, prefix)})

@@ -7,18 +7,19 @@ partition. The first record of a slot wins, and the decision is the join of all 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from transactional.conflicts.nondeterminism import crashed_elsewhere, parted, read_sets_differ
-from transactional.epochs.decision import Decision, decide
+from transactional.epochs.decision import decide
+from transactional.epochs.epoch import Epoch
 from transactional.epochs.messages import (
     Attempt,
     BadRecord,
     Crashes,
     Cut,
     EpochMessage,
+    NewLayout,
     ReadSetSnapshot,
     RecordPiece,
     RoundBarrier,
@@ -32,6 +33,7 @@ from transactional.execution.crashing import Crashing, request_of
 from transactional.execution.hanging import Hung, TimeoutProposals
 from transactional.execution.raised_exceptions import Raised
 from transactional.execution.rerun import Postponed, Rerun, rerun
+from transactional.layout import LayoutHistory
 from transactional.operators import Program
 from transactional.state.snapshots import LedgerState, PostponedState
 
@@ -41,25 +43,6 @@ _SHIPPED = 0
 _Own = TypeVar("_Own", RoundBarrier, ReadSetSnapshot)
 
 
-@dataclass(slots=True)
-class Epoch:
-    """One window."""
-
-    number: int
-    base: int | None = None  # where the counters of all sequencers begin, once it is known
-    cuts: dict[int, Cut] = field(default_factory=dict)
-    barriers: dict[int, dict[int, RoundBarrier]] = field(default_factory=dict)
-    read_sets: dict[int, ReadSetSnapshot] = field(default_factory=dict)
-    carried: dict[int, Postponed] = field(default_factory=dict)
-    last_round: int | None = None
-    decision: Decision | None = None
-    outcome: Rerun | None = None
-
-    def barrier(self, round_: int, partition: int) -> RoundBarrier | None:
-        """None: it has not run this round, as far as is read."""
-        return self.barriers.get(round_, {}).get(partition)
-
-
 class Ledger:
     """A fold over the epochs topic. ``done``: the last epoch whose outcome is known."""
 
@@ -67,6 +50,7 @@ class Ledger:
         self.program = program
         self.sequencers = sequencers
         self.partitions = program.partitions
+        self.layouts = LayoutHistory(program.operators)
         self.done = FIRST_EPOCH - 1
         self.position = 0  # on the epochs topic
         self.history_end = 0
@@ -77,6 +61,7 @@ class Ledger:
         self.changes = 0  # counts what was learned by reading; what this node has made itself is none
         self.bad_messages = 0
         self.repeats = 0
+        self.void_cuts = 0
         self.epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
         self._pieces = RecordPieces()
         self._next_cut = [FIRST_EPOCH] * sequencers
@@ -186,6 +171,7 @@ class Ledger:
             hanging=self.hanging.records(),
             closed=self.hanging.closed,
             crashing=self.crashing.records(self.done),
+            layouts=self.layouts.since(self.done + 1),
         )
 
     def _read(self, messages: Iterable[_Own]) -> list[_Own]:
@@ -199,6 +185,7 @@ class Ledger:
         made.position, made.done, made._pieces = state.epochs_offset, state.done, RecordPieces(state.pieces)
         made.hanging = TimeoutProposals(state.closed, state.hanging, state.done)
         made.crashing = Crashing(state.crashing)
+        made.layouts = LayoutHistory(program.operators, state.layouts)
         carried = [
             Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
         ]
@@ -274,6 +261,8 @@ class Ledger:
             case Crashes():
                 self.changes += 1
                 self._crashes(message)
+            case NewLayout(layout):  # cuts that were made before this was read are void from there on
+                self.changes += self.layouts.add(self.last_cut + 1, layout)
 
     def has_read(self, position: int) -> None:
         """All records before this offset were applied."""
@@ -305,6 +294,9 @@ class Ledger:
             return
         if (cut.epoch, cut.from_offset) != self.next_cut(cut.sequencer):  # another cut of the epoch has won
             self.repeats += 1
+            return
+        if cut.layout != self.layouts.placement(cut.epoch).number:
+            self.void_cuts += 1
             return
         self.changes += 1
         self._next_cut[cut.sequencer] = cut.epoch + 1
@@ -386,7 +378,8 @@ class Ledger:
 
     def _run_again(self, epoch: Epoch) -> Rerun | Hung:
         read_sets = [epoch.read_sets[p] for p in sorted(epoch.read_sets)]
-        run = partial(rerun, self.program, read_sets, epoch.carried, self.hanging.of(epoch.number), self.raised)
+        place, hung = self.layouts.placement(epoch.number).place, self.hanging.of(epoch.number)
+        run = partial(rerun, self.program, read_sets, epoch.carried, hung, self.raised, place=place)
         died = self.crashing.try_apart(epoch.number, run)
         if died is None:
             return run()

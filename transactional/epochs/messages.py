@@ -10,6 +10,7 @@ import msgspec
 from transactional.context import CallChain, Path
 from transactional.errors import Aborted
 from transactional.external import ContinuedTransaction
+from transactional.layout import Layout
 from transactional.state.values import BadValue, decode, digest, encode
 
 Addressed = list[tuple[int, bytes]]
@@ -90,7 +91,10 @@ class Calls(msgspec.Struct, array_like=True, frozen=True, tag="calls"):
 
 
 class Cut(msgspec.Struct, array_like=True, frozen=True, tag="cut"):
-    """A sequencer's part of an epoch: ``count`` requests from one offset to another. The first that fits wins."""
+    """A sequencer's part of an epoch: ``count`` requests from one offset to another. The first that fits wins.
+
+    One that was made under another layout than the epoch's is void, as if it were not there.
+    """
 
     sequencer: int
     epoch: int
@@ -100,6 +104,16 @@ class Cut(msgspec.Struct, array_like=True, frozen=True, tag="cut"):
     time_ms: int
     sends: Addressed
     inline: bool = False
+    layout: int = 0
+
+
+class NewLayout(msgspec.Struct, array_like=True, frozen=True, tag="layout"):
+    """The next layout of the job's keys: the first of its number wins.
+
+    It holds from the first epoch of which no cut stands before it on the topic.
+    """
+
+    layout: Layout
 
 
 class Contribution(msgspec.Struct, array_like=True, frozen=True):
@@ -246,7 +260,15 @@ class MessageBatch(msgspec.Struct, array_like=True, frozen=True, tag="together",
 
 
 EpochMessage = (
-    Cut | RoundBarrier | ReadSetSnapshot | RecordPiece | TimeoutProposal | TimeoutAcknowledgement | Attempt | Crashes
+    Cut
+    | RoundBarrier
+    | ReadSetSnapshot
+    | RecordPiece
+    | TimeoutProposal
+    | TimeoutAcknowledgement
+    | Attempt
+    | Crashes
+    | NewLayout
 )
 CallMessage = Forward | Calls | RecordPiece
 CommitMessage = Commit | RecordPiece

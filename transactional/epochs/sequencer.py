@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from transactional.conflicts.nondeterminism import cut_otherwise
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
 from transactional.epochs.ledger import Ledger
-from transactional.epochs.messages import Addressed, Cut, Forward, Request, addressed, to_bytes
+from transactional.epochs.messages import Addressed, Cut, Forward, Kind, Request, addressed, to_bytes
 from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES
+from transactional.layout import Placement
 from transactional.requests.requests import RequestAdmission
 
 
@@ -68,7 +69,7 @@ class Sequencer:
         needed = first_needed(ledger, number)
         assert start <= needed, f"sequencer {number}: requests from {needed} on are needed, and begin at {start}"
         self.position = max(start, needed - config.id_window)
-        self._requests: list[tuple[int, Request]] = []  # (state partition, request), of epochs that are not done
+        self._requests: list[Request] = []  # of epochs that are not done
         self._offsets: list[int] = []  # theirs
         self._waiting_since_ms: int | None = None
         self._last_ms = 0
@@ -140,6 +141,8 @@ class Sequencer:
         Up to epoch ``opened`` this node is known to have cut.
         """
         moved = self._forward_winners(out)
+        if (sent := self._sent_cut) is not None and sent.layout != self.ledger.layouts.placement(sent.epoch).number:
+            self._sent_cut = None  # void, since another layout was proposed before it
         epoch, start = self.ledger.next_cut(self.number)
         if self._sent_cut is not None and self._sent_cut.epoch >= epoch:
             return moved  # on its way to the log
@@ -167,9 +170,10 @@ class Sequencer:
         pending = self._requests[first:behind]
         end = self.position if behind == len(self._requests) else self._offsets[behind]
         self._last_ms = max(now_ms, self._last_ms)
-        records = self._records(number, pending)
+        placement = self.ledger.layouts.placement(number)
+        records = self._records(number, pending, placement)
         sends, inline = self._addressed(records)
-        cut = Cut(self.number, number, start, end, len(pending), self._last_ms, sends, inline)
+        cut = Cut(self.number, number, start, end, len(pending), self._last_ms, sends, inline, placement.number)
         if not inline:
             out += [AppendCalls(to, data) for to, data in records]
         out.append(AppendEpochs(to_bytes(cut)))
@@ -196,7 +200,7 @@ class Sequencer:
         offsets, left = self._offsets, self.config.max_bytes
         behind = min(len(offsets), first + self.config.max_requests)
         for at in range(first, behind):
-            left -= len(self._requests[at][1].arguments)
+            left -= len(self._requests[at].arguments)
             if left < 0:
                 behind = max(at, first + 1)
                 break
@@ -205,10 +209,16 @@ class Sequencer:
             behind = start if start > first else bisect_right(offsets, offsets[behind])
         return behind
 
-    def _records(self, number: int, requests: Sequence[tuple[int, Request]]) -> list[tuple[int, bytes]]:
-        """One record for each state partition that has a request among these, by partition."""
+    def _records(self, number: int, requests: Sequence[Request], placement: Placement) -> list[tuple[int, bytes]]:
+        """One record for each state partition that has a request among these, by partition.
+
+        A request lives where its key does in the epoch of its cut; of one that is refused that is not known.
+        """
         by_place: dict[int, Forward] = {}
-        for index, (to, request) in enumerate(requests):
+        places, anywhere = placement.places, self.number % self.ledger.partitions
+        for index, request in enumerate(requests):
+            refused = request.kind is Kind.REFUSE
+            to = anywhere if refused else places[request.operator].partition_of(request.key)
             forward = by_place.get(to)
             if forward is None:
                 forward = by_place[to] = Forward(self.number, number, [], [])
@@ -219,7 +229,7 @@ class Sequencer:
     def _addressed(self, records: Addressed) -> tuple[Addressed, bool]:
         return addressed(records, self.config.inline_bytes // self.ledger.sequencers)
 
-    def _between(self, start: int, end: int) -> list[tuple[int, Request]]:
+    def _between(self, start: int, end: int) -> list[Request]:
         return self._requests[bisect_left(self._offsets, start) : bisect_left(self._offsets, end)]
 
     # --- forwarding -------------------------------------------------------------------------------------------------
@@ -241,7 +251,8 @@ class Sequencer:
         return moved
 
     def _forward_again(self, cut: Cut, out: list[Append]) -> None:
-        records = self._records(cut.epoch, self._between(cut.from_offset, cut.to_offset))
+        placement = self.ledger.layouts.placement(cut.epoch)
+        records = self._records(cut.epoch, self._between(cut.from_offset, cut.to_offset), placement)
         sends, inline = self._addressed(records)
         if sends != cut.sends:
             raise cut_otherwise(cut, sends, inline=inline)

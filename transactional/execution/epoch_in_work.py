@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from transactional.conflicts.contributing import contribution_of, dropped_by
 from transactional.conflicts.detection import Arriving, Reexecution, Revalidation, Share, revalidate
 from transactional.epochs.decision import Decision
-from transactional.epochs.ledger import Epoch
+from transactional.epochs.epoch import Epoch
 from transactional.epochs.messages import Contribution, Crashes, Request, WireCall, WireResult
 from transactional.errors import Aborted
 from transactional.execution.execution import Execution

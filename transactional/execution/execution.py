@@ -238,7 +238,7 @@ class Execution(Accesses):
         here = self._site.here
         if here is None:
             return None
-        to = self._site.operators[target.operator].partition_of(target.key)
+        to = self._site.places[target.operator].partition_of(target.key)
         return None if to == here else to
 
     def _send(self, to: int, call: Call, caller: int | None) -> None:

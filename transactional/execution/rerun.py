@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from transactional.context import Call, CallChain
@@ -116,13 +116,15 @@ def rerun(
     carried: Mapping[int, Postponed],
     hung: Mapping[int, Aborted],
     raised: RaisedNotes | None = None,
+    *,
+    place: Callable[[str, str], int] | None = None,
 ) -> Rerun | Hung:
     """Run all logged roots, one after the other in TID order; ``carried``: those that were postponed before.
 
     ``hung``: not run, with their replies. ``raised`` is notified of what functions raise. Returns the first other
-    one that times out, if one does.
+    one that times out, if one does. ``place``: of keys in this epoch; None: as in the first layout.
     """
-    done = Rerun()
+    done, place = Rerun(), program.place if place is None else place
     base = Shipped(read_sets)
     site = Site(program, base, None, raised=raised)
     writes: dict[StateKey, bytes | None] = {}
@@ -155,7 +157,7 @@ def rerun(
     homes = {(operator, key): read_set.partition for read_set in read_sets for operator, key, _ in read_set.values}
     for key, value in writes.items():
         home = homes.get(key)
-        done.writes_at.setdefault(program.place(*key) if home is None else home, {})[key] = value
+        done.writes_at.setdefault(place(*key) if home is None else home, {})[key] = value
     return done
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from transactional.conflicts.accesses import Accesses
 from transactional.conflicts.versions import Versions
 from transactional.context import Call, CallChain, Context, Path
 from transactional.epochs.messages import Request, WireCall, WireResult
+from transactional.layout import PlaceOfKeys
 from transactional.operators import Program, StateKey, Target
 
 Called: TypeAlias = Request | Target | WireCall
@@ -39,10 +40,11 @@ class Site:
     ``sent``: calls and results for other partitions, by partition, in the order in which they were made.
     ``written``: who has written a key, of those that run here. ``versions``: in their place, what all lower TIDs have
     written, for one that runs once more after all of them. ``raised``: is notified of what functions raise.
+    ``places``: the homes of keys in this epoch; in the first layout operators know them.
     """
 
     __slots__ = (
-        "base", "here", "max_bytes", "max_calls", "max_value_bytes", "operators", "program", "raised", "sent",
+        "base", "here", "max_bytes", "max_calls", "max_value_bytes", "operators", "places", "program", "raised", "sent",
         "versions", "written",
     )  # fmt: skip
 
@@ -59,6 +61,7 @@ class Site:
         self.written: dict[StateKey, Accesses] = {} if versions is None else versions.writers
         self.program = program
         self.operators = program.operators
+        self.places: Mapping[str, PlaceOfKeys] = program.operators
         self.max_calls = program.limits.max_calls
         self.max_bytes = program.limits.max_bytes
         self.max_value_bytes = program.limits.max_value_bytes

@@ -254,8 +254,8 @@ class RequestAdmission:
         """Offset of the oldest request whose id is known; None: none is."""
         return self._order[0][0] if self._order else None
 
-    def admit(self, offset: int, value: bytes) -> list[tuple[int, Request]]:
-        """The record's requests, and the state partition that each goes to. Offsets ascend."""
+    def admit(self, offset: int, value: bytes) -> list[Request]:
+        """The record's requests. Offsets ascend."""
         try:
             if _is_too_deep(value):
                 raise BadValue(TOO_DEEP)
@@ -270,7 +270,7 @@ class RequestAdmission:
             return [self._refuse(offset, 0, "", Aborted("MalformedRequest", (f"a list has at most {_IN_A_LIST}",)))]
         return [self._admit(offset, index, wire) for index, wire in enumerate(wires)]
 
-    def _admit(self, offset: int, index: int, wire: WireRequest) -> tuple[int, Request]:
+    def _admit(self, offset: int, index: int, wire: WireRequest) -> Request:
         name = wire.id
         self._forget(offset)
         if not name or (len(name) > _SHORT_ID and len(name.encode(errors="replace")) > MAX_ID_BYTES):
@@ -304,9 +304,9 @@ class RequestAdmission:
             return self._refuse(offset, index, name, Aborted(TOO_OLD, (name, offset - since, self._id_window)))
         if not is_first:
             return self._judge_again(request)
-        return self.program.operators[target.operator].partition_of(target.key), request
+        return request
 
-    def _go_on(self, offset: int, index: int, wire: WireRequest, data: bytes) -> tuple[int, Request]:
+    def _go_on(self, offset: int, index: int, wire: WireRequest, data: bytes) -> Request:
         """After an external call; the partition of its root knows whether it waits for that."""
         if not is_proven(wire, self._answer_key):
             reason = Aborted("MalformedRequest", ("continued is for nodes, and no node has written this",))
@@ -316,17 +316,16 @@ class RequestAdmission:
             target = self.program.target(wire.operator, wire.key, wire.function, _arguments(wire))
         except (UnknownFunction, TypeError, BadValue) as error:
             return self._refuse(offset, index, "", Aborted("MalformedRequest", (str(error),)))
-        request = Request(
+        return Request(
             Kind.RUN, wire.id, target.operator, target.key, target.function, target.arguments,
             self.sequencer, offset, index, continued,
         )  # fmt: skip
-        return self.program.operators[target.operator].partition_of(target.key), request
 
-    def _judge_again(self, request: Request) -> tuple[int, Request]:
+    def _judge_again(self, request: Request) -> Request:
         """Of an id that is known."""
         if not same_call(self._seen[request.id][1], request):
             return self._refuse(request.offset, request.index, request.id, reused(request.id))
-        return self.program.place(request.operator, request.key), msgspec.structs.replace(request, kind=Kind.REPEAT)
+        return msgspec.structs.replace(request, kind=Kind.REPEAT)
 
     def _is_too_old(self, offset: int, since: int) -> bool:
         """Whether an id that was used at ``since`` may be forgotten by now."""
@@ -345,7 +344,6 @@ class RequestAdmission:
             if not later:
                 del self._again[name]
 
-    def _refuse(self, offset: int, index: int, name: str, reason: Aborted) -> tuple[int, Request]:
+    def _refuse(self, offset: int, index: int, name: str, reason: Aborted) -> Request:
         arguments = encode((reason.kind, reason.arguments))
-        request = Request(Kind.REFUSE, name, "", "", "", arguments, self.sequencer, offset, index)
-        return self.sequencer % self.program.partitions, request
+        return Request(Kind.REFUSE, name, "", "", "", arguments, self.sequencer, offset, index)

@@ -14,7 +14,8 @@ from transactional.conflicts.detection import Received, Reexecution, Share
 from transactional.conflicts.nondeterminism import parted, timed_out_alone
 from transactional.conflicts.read_set_snapshots import read_set_snapshot_of
 from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
-from transactional.epochs.ledger import FIRST_EPOCH, Epoch, Ledger
+from transactional.epochs.epoch import Epoch
+from transactional.epochs.ledger import FIRST_EPOCH, Ledger
 from transactional.epochs.messages import (
     BadRecord,
     CallMessage,
@@ -214,12 +215,13 @@ class StatePartition:
         return not held
 
     def _run_first(self, epoch: Epoch, forwards: Sequence[CallMessage], out: list[Append]) -> None:
-        running = self._running
+        running, placement = self._running, self.ledger.layouts.placement(self.epoch)
+        running.site.places = placement.places
         running.leave_out(self.ledger.crashing.accused(self.epoch, self.number))
         roots = [
             (each.tid, each.time_ms, request)
             for each in epoch.carried.values()
-            if self.program.place((request := each.request).operator, request.key) == self.number
+            if placement.place((request := each.request).operator, request.key) == self.number
         ]
         for forward in forwards:
             assert isinstance(forward, Forward), (
@@ -303,10 +305,8 @@ class StatePartition:
             return self._acknowledge_timeouts(out)
         self._running.read_set_logged = True
         if self.number not in epoch.read_sets:
-            running = self._running
-            read_set = read_set_snapshot_of(
-                self.number, epoch, self.store, running.executions, running.roots, self.program
-            )
+            running, place = self._running, self.ledger.layouts.placement(self.epoch).place
+            read_set = read_set_snapshot_of(self.number, epoch, self.store, running.executions, running.roots, place)
             out.append(AppendEpochs(to_bytes(read_set)))
             if self.expects:
                 self.ledger.expect(read_set)

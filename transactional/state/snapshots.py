@@ -28,6 +28,7 @@ from transactional.epochs.messages import (
     TimeoutProposal,
 )
 from transactional.errors import Aborted
+from transactional.layout import Layout
 from transactional.operators import StateKey
 from transactional.state.values import BadValue, decode, encode
 
@@ -56,7 +57,8 @@ class PostponedState(msgspec.Struct, array_like=True, frozen=True):
 class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     """The fold over the epochs topic before ``epochs_offset``, without the epochs up to ``done``.
 
-    ``closed``: see ``TimeoutProposals``.
+    ``closed``: see ``TimeoutProposals``. ``layouts``: that of the next epoch and later ones, each with the epoch from
+    which it holds; none: keys are still where the first layout has them.
     """
 
     epochs_offset: Natural
@@ -72,6 +74,7 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     hanging: list[TimeoutProposal | TimeoutAcknowledgement] = []
     closed: int = 0
     crashing: list[Attempt | Crashes] = []
+    layouts: list[tuple[int, Layout]] = []
 
 
 class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):

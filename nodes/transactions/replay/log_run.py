@@ -301,7 +301,7 @@ class LogReplay:
             chunk = self.log.read(self.topics.requests, sequencer, offset, max_records=CHUNK)
             for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
                 if at < end:
-                    found += [request for _, request in admission.admit(at, value)]
+                    found += admission.admit(at, value)
             offset = max(chunk.next_offset, offset + 1)
         return found
 

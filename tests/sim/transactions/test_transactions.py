@@ -64,6 +64,8 @@ def healed(seed: int) -> World:
             world.crash()
         if draw.random() < 0.004:
             world.overlap()
+        if seed % 4 == 0 and world.placing.random() < 0.01:
+            world.propose_layout()
         if draw.random() < 0.01:
             world.save()
         if draw.random() < 0.01:
@@ -118,7 +120,7 @@ def test_random_transactions_equal_one_plain_loop(part: int) -> None:
     for found in each_seed(base, SEEDS_EACH, simulate):
         tally.add(found)
     assert tally.restored and tally.chained and tally.logged and tally.crashes, tally
-    assert tally.sources and tally.abandoned, tally
+    assert tally.sources and tally.abandoned and tally.layouts and tally.void_cuts, tally
     assert tally.reruns and tally.races and tally.failed and tally.committed, tally
 
 

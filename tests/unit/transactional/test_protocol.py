@@ -56,18 +56,18 @@ def test_admission_begun_a_window_early_decides_as_one_that_has_read_all(
 
 def test_an_id_is_known_for_a_window_and_an_older_retry_is_refused_by_name() -> None:
     admission = RequestAdmission(counters(), 0, 1, WINDOW)
-    kinds = [admission.admit(offset, asked("x"))[0][1].kind for offset in (0, 5, 11)]
+    kinds = [admission.admit(offset, asked("x"))[0].kind for offset in (0, 5, 11)]
     assert kinds == [Kind.RUN, Kind.REPEAT, Kind.RUN]
-    assert admission.admit(20, asked("x", since=14))[0][1].kind is Kind.REFUSE
-    assert admission.admit(21, asked("x", since=16))[0][1].kind is Kind.REPEAT, "its partition says that it expired"
-    assert admission.admit(33, asked("x", since=28))[0][1].kind is Kind.RUN
+    assert admission.admit(20, asked("x", since=14))[0].kind is Kind.REFUSE
+    assert admission.admit(21, asked("x", since=16))[0].kind is Kind.REPEAT, "its partition says that it expired"
+    assert admission.admit(33, asked("x", since=28))[0].kind is Kind.RUN
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"\xff", b'{"id": 5}', b'{"id":"' + b"i" * 300 + b'"}', b"[" * 100_000])
 def test_records_that_are_no_requests_are_refused(value: bytes) -> None:
     admission = RequestAdmission(counters(), 1, 2, WINDOW)
-    ((to, request),) = admission.admit(3, value)
-    assert (to, request.kind, request.offset) == (1, Kind.REFUSE, 3)
+    (request,) = admission.admit(3, value)
+    assert (request.kind, request.offset) == (Kind.REFUSE, 3)
 
 
 # --- the ledger -----------------------------------------------------------------------------------------------------

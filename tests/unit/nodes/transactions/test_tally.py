@@ -6,7 +6,8 @@ from examples.bank import program
 from nodes.transactions.metrics.counters import TransactionMeter
 from nodes.transactions.metrics.node import about_bytes
 from tests.unit.txn_stage import Stage
-from transactional.epochs.ledger import Decision, Epoch
+from transactional.epochs.decision import Decision
+from transactional.epochs.epoch import Epoch
 from transactional.epochs.messages import Kind, Request
 from transactional.errors import Aborted
 from transactional.execution.rerun import Postponed, Rerun

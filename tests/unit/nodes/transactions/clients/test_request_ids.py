@@ -81,25 +81,25 @@ def test_ids_go_to_all_partitions_and_cost_a_look_at_the_log_now_and_then() -> N
 
 def test_an_id_that_a_client_made_never_runs_twice() -> None:
     taken, name = admission(), made_id(0, DRAWN)
-    kinds = [taken.admit(offset, asked(name))[0][1].kind for offset in (0, 5, 10)]
+    kinds = [taken.admit(offset, asked(name))[0].kind for offset in (0, 5, 10)]
     assert kinds == [Kind.RUN, Kind.REPEAT, Kind.REPEAT]
     for offset in (20, 21, 1000):
-        assert refusal(taken.admit(offset, asked(name))[0][1]) == ("RequestTooOld", [name, offset, WINDOW])
+        assert refusal(taken.admit(offset, asked(name))[0]) == ("RequestTooOld", [name, offset, WINDOW])
 
 
 def test_an_id_that_a_client_made_expires_by_the_number_of_requests_too() -> None:
     taken, name = admission(), made_id(0, DRAWN)
-    assert taken.admit(0, asked(name))[0][1].kind is Kind.RUN
+    assert taken.admit(0, asked(name))[0].kind is Kind.RUN
     together = [WireRequest(f"r{n}", "count", "a", "add", [1]) for n in range(WINDOW + 1)]
     taken.admit(1, request_record(together))
-    assert refusal(taken.admit(2, asked(name))[0][1])[0] == "RequestTooOld"
+    assert refusal(taken.admit(2, asked(name))[0])[0] == "RequestTooOld"
 
 
 def test_the_earlier_of_id_and_since_counts() -> None:
     early, late = made_id(5, DRAWN), made_id(90, DRAWN)
-    assert refusal(admission().admit(100, asked(early, since=95))[0][1])[0] == "RequestTooOld"
-    assert refusal(admission().admit(100, asked(late, since=5))[0][1])[0] == "RequestTooOld"
-    assert admission().admit(100, asked(late, since=95))[0][1].kind is Kind.RUN
+    assert refusal(admission().admit(100, asked(early, since=95))[0])[0] == "RequestTooOld"
+    assert refusal(admission().admit(100, asked(late, since=5))[0])[0] == "RequestTooOld"
+    assert admission().admit(100, asked(late, since=95))[0].kind is Kind.RUN
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.booleans(), st.booleans()), max_size=60))
@@ -119,7 +119,7 @@ def test_no_id_that_says_when_it_was_made_runs_twice_however_it_is_retried(
                 name = list(began)[-1 - (index * 7 + gap) % len(began)]
             names.append(name)
         wires = [WireRequest(n, "count", "a", "add", [1], None if since_of(n) is not None else began[n]) for n in names]
-        for _, request in taken.admit(offset, request_record(wires)):
+        for request in taken.admit(offset, request_record(wires)):
             runs[request.id] += request.kind is Kind.RUN
         offset += 1
     assert not runs or max(runs.values()) == 1, runs
@@ -128,27 +128,27 @@ def test_no_id_that_says_when_it_was_made_runs_twice_however_it_is_retried(
 def test_an_id_of_another_incarnation_of_the_job_is_refused() -> None:
     taken = admission()
     for name, since in ((made_id(8, DRAWN), None), ("x", 8)):
-        kind, (why,) = refusal(taken.admit(7, asked(name, since))[0][1])
+        kind, (why,) = refusal(taken.admit(7, asked(name, since))[0])
         assert kind == "MalformedRequest" and "since 8 is beyond the end of the request partition, 7" in why
-    assert taken.admit(8, asked(made_id(8, DRAWN)))[0][1].kind is Kind.RUN
+    assert taken.admit(8, asked(made_id(8, DRAWN)))[0].kind is Kind.RUN
 
 
 def test_a_request_in_a_partition_that_is_not_its_ids_is_refused_whoever_reads_it() -> None:
     name = next(f"r{n}" for n in range(100) if partition_of(f"r{n}", 3) == 2)
     for sequencer in (0, 1):
-        found = admission(sequencer, 3).admit(0, asked(name))[0][1]
+        found = admission(sequencer, 3).admit(0, asked(name))[0]
         assert refusal(found) == ("WrongPartition", [name, sequencer, 2]) and found.id == name
-    assert admission(2, 3).admit(0, asked(name))[0][1].kind is Kind.RUN
+    assert admission(2, 3).admit(0, asked(name))[0].kind is Kind.RUN
     others = [f"r{n}" for n in range(30)]
     record = request_record([WireRequest(each, "count", "a", "add", [1]) for each in others])
-    kinds = [request.kind for _, request in admission(1, 3).admit(0, record)]
+    kinds = [request.kind for request in admission(1, 3).admit(0, record)]
     assert kinds == [Kind.RUN if partition_of(each, 3) == 1 else Kind.REFUSE for each in others]
 
 
 def test_a_misplaced_continuation_is_refused_too() -> None:
     name = next(f"r{n}" for n in range(100) if partition_of(f"r{n}", 3) == 2)
     record = request_record(WireRequest(name, "count", "a", "add", [1], continued=b"\x93\x01\x01\x90"))
-    assert refusal(admission(0, 3).admit(0, record)[0][1])[0] == "WrongPartition"
+    assert refusal(admission(0, 3).admit(0, record)[0])[0] == "WrongPartition"
 
 
 # --- clients ----------------------------------------------------------------------------------------------------------
