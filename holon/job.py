@@ -227,6 +227,10 @@ class Job(Generic[E]):
     def broadcast_topic(self, incarnation: int) -> str:
         return f"_holon.{self.name}.{incarnation}.broadcast"
 
+    def shards_topic(self, incarnation: int) -> str:
+        """Of the pieces of sharded states, a partition for each that answers for keys."""
+        return f"_holon.{self.name}.{incarnation}.shards"
+
     def droppable_through(self, answered: Position, watermark_ms: int) -> int:
         """The window end in ms up to which windows can be dropped: no track of any partition reads them again.
 

@@ -148,8 +148,8 @@ MACHINE = (
     Mutant(
         "every second delta is not sent",
         "nodes/machine/workload.py",
-        "        self.effects.append(runner.broadcast(delta))\n        if not runner.idle_allowed",
-        "        if runner.ticket % 2 == 0:\n            self.effects.append(runner.broadcast(delta))\n"
+        "        self.shards.send(runner, delta)\n        if not runner.idle_allowed",
+        "        if runner.ticket % 2 == 0:\n            self.shards.send(runner, delta)\n"
         "        else:\n            runner.ticket += 1\n        if not runner.idle_allowed",
         case="",
     ),

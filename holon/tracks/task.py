@@ -25,10 +25,12 @@ from holon.program.shared_windows import SharedWindows
 from holon.program.states import StateDeclaration, Windowed
 from holon.tracks.admission import AdmissionCounts
 from holon.tracks.parts import Part, PartHead
+from holon.tracks.pieces import ShardPieces
 from holon.tracks.record_track import Input, RecordTrack
 from holon.tracks.snapshot import RecordPart, Snapshot, WindowPart, record_digest
 from holon.tracks.window_track import WindowTrack
 from wcrdt.replica.replica import Replica, SlotDelta
+from wcrdt.replica.shards import PiecedDelta
 from wcrdt.replica.slots import OwnTrack, Position, TrackDelta
 from wcrdt.windows.assigners import END_OF_TIME_MS
 
@@ -39,7 +41,7 @@ class PartitionTask:
     Args: ``partitions`` of the input; ``output_partitions`` by output name (for outputs that route by key).
     ``layout``: where the partitions are; needed for a job of several sources.
     ``start_offset``: where a task without a snapshot begins. ``upstream`` as in ``Duplicates``; ``live_guard_ms`` as in
-    ``Admission``.
+    ``Admission``. ``shard``: what all add to the keys of this partition. Of its states, changes leave in pieces.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class PartitionTask:
         upstream: Mapping[str, int] | None = None,
         live_guard_ms: int | None = None,
         layout: InputLayout | None = None,
+        shard: Replica | None = None,
     ) -> None:
         self.job = job
         layout = InputLayout(job.sources, [partitions]) if layout is None else layout
@@ -62,9 +65,11 @@ class PartitionTask:
         self.partition = partition
         self.replica = replica
         program = job.program
-        shared = SharedWindows(replica, partition, program.sharded)
+        shared = SharedWindows(replica, partition, program.sharded, shard)
         self.scope = Scope(program, partition, shared, job.window_retention_ms)
+        self._pieces = ShardPieces(self.scope.record, partitions, () if shard is None else shard.shapes)
         self.scope.record.position = self.scope.record.broadcast_position = (start_offset, 0)
+        self._pieces.begin()
         self.outbox = Outbox(job, incarnation, partition, output_partitions or {}, self.input.place)
         handles: dict[Any, Any] = {}
         self.ctx = Context(self.scope, self.outbox, handles, partitions, self.input.place.topic)
@@ -150,13 +155,21 @@ class PartitionTask:
         record, stages = self.scope.record, self.scope.answers
         if not self.has_changes:
             return None
+        pieces = self._pieces.take()
         window, *later = [track.take_delta() for track in stages]
-        return SlotDelta(self.partition, self.punctuations, record.take_delta(), window, later=later)
+        if not record.apart:
+            return SlotDelta(self.partition, self.punctuations, record.take_delta(), window, later=later)
+        return PiecedDelta(self.partition, self.punctuations, record.take_delta(), window, later=later, pieces=pieces)
 
     def full_delta(self) -> SlotDelta:
         """The whole slot of the partition, for others to fill gaps with."""
         window, *later = [track.full_delta() for track in self.scope.answers]
-        return SlotDelta(self.partition, self.punctuations, self.scope.record.full_delta(), window, later=later)
+        record = self.scope.record
+        return SlotDelta(self.partition, self.punctuations, record.full_delta(record.apart), window, later=later)
+
+    def full_piece(self, shard: int) -> TrackDelta:
+        """All that the partition has added to the keys of a shard, for the one that answers for them."""
+        return self._pieces.full(shard)
 
     def drop_through(self, end_ms: int) -> None:
         """Forget windows that every partition has answered durably."""
@@ -246,6 +259,7 @@ class PartitionTask:
 
     def _load_record_part(self, part: RecordPart) -> None:
         self.scope.record.restore(part.slot)
+        self._pieces.begin()
         self.scope.private.restore(part.private)
         self.records.restore(part)
         self.began_behind = part.slot.to[0] - 1, part.last

@@ -115,9 +115,23 @@ class JobRun:
         return InputLayout(self.job.sources, self.topic_partitions or (self.partitions,))
 
     @property
+    def pieced(self) -> frozenset[str]:
+        """The states whose contributions leave in pieces."""
+        return pieced_states(self.job)
+
+    @property
     def origin(self) -> int:
         """The incarnation that its outputs name."""
         return self.incarnation if self.continued is None else self.continued.origin
+
+
+def pieced_states(job: Job) -> frozenset[str]:
+    """The states whose contributions leave in pieces, each only to the partition that answers for its keys.
+
+    Punctuation may make deltas void, and pieces are not ordered with it: where a job allows idleness, all get all.
+    """
+    found = () if job.allows_idleness else job.program.sharded
+    return frozenset(name for name in found if job.program.stage_of(name) == 0)
 
 
 def broadcast_interval_ms(config: NodeConfig, run: JobRun) -> int:

@@ -34,6 +34,13 @@ class WriteBroadcast:
 
 
 @dataclass(frozen=True, slots=True)
+class WritePiece(WriteBroadcast):
+    """To partition ``shard`` of the topic of shards instead."""
+
+    shard: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class WriteOutput:
     """A run of results for one output partition, all or nothing, acknowledged under ``ticket``."""
 
@@ -93,6 +100,14 @@ class RewindBroadcast:
 
 
 @dataclass(frozen=True, slots=True)
+class RewindShard:
+    """Read the pieces for this partition again from the first one on."""
+
+    partition: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class SaveMerged:
     """Save the slots of all partitions; ``frontier_ms`` is for the name alone."""
 
@@ -131,6 +146,7 @@ Effect = (
     WriteControl
     | WriteHeartbeat
     | WriteBroadcast
+    | WritePiece
     | WriteOutput
     | LoadCheckpoint
     | ReadTail
@@ -138,5 +154,6 @@ Effect = (
     | SaveMerged
     | WriteControlCheckpoint
     | RewindBroadcast
+    | RewindShard
     | Leave
 )

@@ -49,6 +49,18 @@ class BroadcastRead:
 
 
 @dataclass(frozen=True, slots=True)
+class PiecesRead:
+    """Records of the topic of shards for a partition that this node processes under ``version``.
+
+    The first one of a version says from where on they are read; no piece that is written later is passed over.
+    """
+
+    partition: int
+    version: int
+    values: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class InputRead:
     """Records of an input partition that this node processes under ``version``; ``more``: the read was cut short."""
 
@@ -214,6 +226,7 @@ Event = (
     | ControlRead
     | HeartbeatsRead
     | BroadcastRead
+    | PiecesRead
     | InputRead
     | InputEndRequested
     | CheckpointLoaded

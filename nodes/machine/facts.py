@@ -105,6 +105,15 @@ class SlotRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardRequested:
+    """``by`` is missing something that the partition has added to the keys of partition ``shard``."""
+
+    partition: int
+    by: str
+    shard: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobFailed:
     """The first failure of a partition under this code."""
 
@@ -152,6 +161,7 @@ Fact = (
     | MergedRecorded
     | EndDeclared
     | SlotRequested
+    | ShardRequested
     | JobFailed
     | RecordAccused
     | RetryRequested

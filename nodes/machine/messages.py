@@ -28,6 +28,8 @@ PARTS_VERSION = 6
 """Since this one a checkpoint may rest on others, which a node before it would not read, and would delete."""
 LARGE_VERSION = 7
 """Since this one a broadcast message may have more than ``FORMER_BROADCAST_BYTES``, which a node before it refuses."""
+SHARDS_VERSION = 7
+"""Since this one contributions to sharded states leave in pieces."""
 MAX_CONTROL_BYTES = 1 << 20
 FORMER_BROADCAST_BYTES = 64 << 20
 MAX_BROADCAST_BYTES = 4 << 30
@@ -235,6 +237,16 @@ class SlotWanted(Message, frozen=True, tag="want"):
         return (self.offset, self.step)
 
 
+class ShardWanted(SlotWanted, frozen=True, tag="want shard"):
+    """The same of what the partition has added to the keys for which partition ``shard`` answers; since version 7."""
+
+    shard: Partition = 0
+
+    @property
+    def format(self) -> int:
+        return SHARDS_VERSION
+
+
 class EndOfInput(Message, frozen=True, tag="end"):
     """The bounded input of the partition ends before ``offset``; the first such record of a partition wins.
 
@@ -302,6 +314,16 @@ class SlotSent(Message, frozen=True, tag="slot"):
     delta: SlotDelta
 
 
+class PiecedSent(SlotSent, frozen=True, tag="pieced"):
+    """Broadcast: a delta; for these shards there are pieces that belong to it, on the topic of shards. Version 7."""
+
+    shards: list[Partition] = []
+
+    @property
+    def format(self) -> int:
+        return SHARDS_VERSION
+
+
 class PunctuationSent(Message, frozen=True, tag="punctuation"):
     """Broadcast: an idle partition's event time moves."""
 
@@ -330,13 +352,14 @@ ControlMessage = (
     | PartSaved
     | MergedSaved
     | SlotWanted
+    | ShardWanted
     | EndOfInput
     | Failed
     | Crashed
     | LargeDelta
     | Command
 )
-BroadcastMessage = SlotSent | PunctuationSent | PieceSent
+BroadcastMessage = SlotSent | PiecedSent | PunctuationSent | PieceSent
 
 _CONTROL: msgspec.msgpack.Decoder[ControlMessage] = msgspec.msgpack.Decoder(ControlMessage)
 _BROADCAST: msgspec.msgpack.Decoder[BroadcastMessage] = msgspec.msgpack.Decoder(BroadcastMessage)

@@ -85,7 +85,8 @@ class Node:
         self._control_checkpoint_due = False
 
     def _make_replica(self) -> Replica:  # large simulated fleets share one
-        return Replica(self.run.partitions, self.run.job.program.shapes(), self.run.job.allowed_lateness_ms)
+        shapes = {name: shape for name, shape in self.run.job.program.shapes().items() if name not in self.run.pieced}
+        return Replica(self.run.partitions, shapes, self.run.job.allowed_lateness_ms)
 
     # --- the one door -----------------------------------------------------------------------------------------------
 
@@ -216,8 +217,7 @@ class Node:
                 if isinstance(message, m.PunctuationSent):
                     self.replica.punctuate(message.punctuation)
                 else:
-                    self.work.uncheckpointed.delta(message.delta, len(value))
-                    self.work.replicas.receive(message.delta)
+                    self.work.received(message, len(value))
                     if not self.work.slot_recovery.can_take(message.delta):
                         unfit = True
                         continue

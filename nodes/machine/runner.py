@@ -7,7 +7,6 @@ when everything before it is acknowledged.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -24,24 +23,17 @@ from nodes.machine.broadcast.deltas_to_send import encoded
 from nodes.machine.checkpoints.parts import CheckpointParts
 from nodes.machine.checkpoints.pending import Pending
 from nodes.machine.config import ContinuedIncarnation, PartsConfig
-from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
+from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput, WritePiece
 from nodes.machine.events import OutputPartition
 from nodes.machine.partition_lifecycle import LifecycleEvent, PartitionLifecycle, PartitionStage
-from nodes.machine.standby.held_results import Awaited
+from nodes.machine.standby.held_results import Awaited, Unconfirmed
 from nodes.machine.standby.standby import PartitionStandby
 from wcrdt.replica.replica import Punctuation, Replica, SlotDelta
+from wcrdt.replica.shards import ShardReplica
 from wcrdt.replica.slots import Position
 
 SavedPosition = tuple[Position, list[int]]
 """Of the record track, and through which end each stage has answered."""
-
-
-@dataclass(slots=True)
-class Held:
-    """Results that wait until the delta of their prefix has been read back (only where a job allows idleness)."""
-
-    position: Position
-    taken: dict[OutputPartition, OutputRun] = field(default_factory=dict)
 
 
 class Runner:
@@ -65,7 +57,9 @@ class Runner:
         live_guard_ms: int | None = None,
         parts: PartsConfig | None = None,
         layout: InputLayout | None = None,
+        shard: ShardReplica | None = None,
     ) -> None:
+        self.shard = shard
         self.job = job
         self.incarnation = incarnation
         self.partition = partition
@@ -85,11 +79,11 @@ class Runner:
             upstream=upstream,
             live_guard_ms=live_guard_ms,
             layout=layout,
+            shard=None if shard is None else shard.replica,
         )
         self.lifecycle = PartitionLifecycle()
         self.releasing_to: str | None = None
-        self.ticket = 0
-        self.acknowledged = 0
+        self.ticket = self.acknowledged = 0
         self.output_ends: dict[OutputPartition, int] = {}
         self.pending: Pending | None = None
         self._parts = CheckpointParts(parts or PartsConfig())
@@ -99,7 +93,7 @@ class Runner:
         self._taken = 0
         self.known_ends: dict[str, dict[int, int]] = {}
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
-        self._held: list[Held] = []
+        self._held: list[Unconfirmed] = []
         self._awaited = AwaitedEnds(self.task, replica, job.program)
 
     # --- restoring ------------------------------------------------------------------------------------------------
@@ -258,10 +252,10 @@ class Runner:
                 pending.ticket = self.ticket  # it had to wait, but the snapshot is behind it
         return effects
 
-    def final_outputs(self) -> list[Held]:
+    def final_outputs(self) -> list[Unconfirmed]:
         """New results that nothing can make void any more, in order."""
         taken = self.task.take_outputs()
-        new = [Held(self.task.scope.record.position, taken)] if taken else []
+        new = [Unconfirmed(self.task.scope.record.position, taken)] if taken else []
         if not self.idle_allowed:
             return new
         self._held += new
@@ -296,6 +290,12 @@ class Runner:
         """Write to the partition's broadcast. Raises ``DeltasTooLarge``."""
         self.ticket += 1
         return WriteBroadcast(self.partition, self.key, self.ticket, encoded(self.incarnation, delta, self.partition))
+
+    def piece(self, shard: int, piece: SlotDelta) -> WritePiece:
+        """Write to a shard. Raises ``DeltasTooLarge``."""
+        self.ticket += 1
+        value = encoded(self.incarnation, piece, self.partition)
+        return WritePiece(self.partition, self.key, self.ticket, value, shard)
 
     def write(self, taken: dict[OutputPartition, OutputRun]) -> list[Effect]:
         """Write results, but for those that the log was seen to hold."""

@@ -12,6 +12,7 @@ from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.broadcast import window_retention as keeping
+from nodes.machine.broadcast.shards import ShardSlots
 from nodes.machine.broadcast.slot_recovery import SlotRecovery
 from nodes.machine.broadcast.uncheckpointed import Uncheckpointed
 from nodes.machine.config import JobRun, NodeConfig, WantedInput, broadcast_interval_ms
@@ -48,6 +49,7 @@ class Workload:
         self.replicas = Replicas(self)
         self.slot_recovery = SlotRecovery(self)
         self.accusing = Accusing(self, trials)
+        self.shards = ShardSlots(self)
         self.uncheckpointed = Uncheckpointed(ownership, config.max_uncheckpointed_bytes)
         self.effects: list[Effect] = []
         self.now_ms = 0
@@ -122,6 +124,7 @@ class Workload:
             run.live_guard_ms,
             self.config.parts,
             self._layout,
+            self.shards.made(),
         )
 
     def load(self, runner: Runner) -> None:
@@ -159,6 +162,8 @@ class Workload:
                 self._acknowledged(event)
             case e.CheckpointStored():
                 self._checkpoint_stored(event)
+            case e.PiecesRead():
+                self.shards.read(event)
             case e.OutputsFollowed():
                 self.replicas.outputs_followed(event)
             case _:
@@ -179,11 +184,19 @@ class Workload:
                     self.lose(partition)
             case f.SlotRequested(partition, by) if by != me:
                 self._slot_requested(partition)
+            case f.ShardRequested():
+                self.shards.requested(fact)
             case f.CheckpointRecorded():
                 self.uncheckpointed.recorded(fact.partition)
                 self.slot_recovery.drop_windows()
             case _:
                 pass
+
+    def received(self, message: m.SlotSent, size: int) -> None:
+        """A delta was read from the broadcast; ``size`` of its last record."""
+        self.uncheckpointed.delta(message.delta, size)
+        self.replicas.receive(message.delta)
+        self.shards.took(message)
 
     def _input_read(self, read: e.InputRead) -> None:
         runner = self.runner(read.partition, read.version)
@@ -300,7 +313,8 @@ class Workload:
         if self.stopping:
             self.replicas.drop_all()
         before = None
-        while before != (before := self.replica.progress):
+        self.shards.settle()
+        while before != (before := (self.replica.progress, self.shards.progress)):
             for runner in self._each():
                 runner.task.advance()
                 self._maybe_end(runner)
@@ -322,9 +336,11 @@ class Workload:
         delta = runner.delta(self.now_ms, 0 if always else self.broadcast_interval_ms, self._gathered)
         if delta is None:
             return
-        self.effects.append(runner.broadcast(delta))
-        if not runner.idle_allowed and self.replica.receive(delta).gap:
-            self.slot_recovery.take_own(runner)
+        self.shards.send(runner, delta)
+        if not runner.idle_allowed:
+            if self.replica.receive(delta).gap:
+                self.slot_recovery.take_own(runner)
+            self.shards.sent(delta)
 
     def _gathered(self, watermark_ms: int) -> bool:
         """True if no partition of this node holds the frontier below, or results wait for each single delta."""

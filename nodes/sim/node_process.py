@@ -226,7 +226,7 @@ class NodeProcess:
             if rots:
                 self._trace("control-checkpoint-rotten")
             return [self._corrupt(value) for value in values] if rots else values
-        if topic != self.topics.broadcast or not self._chance(self.world.faults.delta_rotten):
+        if topic not in self.topics.deltas or not self._chance(self.world.faults.delta_rotten):
             return values
         self._trace("delta-rotten", topic)
         return [self._corrupt(value) for value in values]
@@ -258,7 +258,7 @@ class NodeProcess:
     def disturbed(self, topic: str, partition: int, values: Sequence[bytes]) -> Sequence[bytes]:
         """Deltas are lost, repeated, swapped and corrupted on the way to this one reader."""
         faults = self.world.faults
-        if topic != self.topics.broadcast or not self.world.disturbs:
+        if topic not in self.topics.deltas or not self.world.disturbs:
             return values
         seen: list[bytes] = []
         for index, value in enumerate(values):

@@ -28,6 +28,7 @@ from nodes.streams.io.joining import Joining
 from nodes.streams.io.output_identities import follow, read_tail
 from nodes.streams.io.partition_checkpoints import Storing
 from nodes.streams.io.sending import Sending
+from nodes.streams.io.shard_reading import ShardReading
 from nodes.streams.jobs import JobTopics
 from nodes.streams.notices import Notices
 from nodes.streams.truncation import Truncation
@@ -90,6 +91,7 @@ class Driver:
         self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
         self._fetching = Fetching(self._joining, self._fetch)
         self.truncation = Truncation(node, log, report)
+        self._shards = ShardReading(log, node.work, self.topics.shards, self._joining)
         self._sending = Sending(log, node.run, self.truncation, crashpoint, piece_bytes)
         self._begun = False
         self._notices = Notices(node, report)
@@ -142,6 +144,8 @@ class Driver:
         if ready is None:
             self.hurry |= self._turn_heartbeats()
         moved |= self._turn_broadcast(ready)
+        self._events += (pieces := self._shards.poll(ready))
+        moved |= bool(pieces)
         self.hurry |= self._turn_outputs()
         self._flush_events()
         moved |= self._turn_input(ready) or self.hurry
@@ -173,6 +177,7 @@ class Driver:
         for partition, offset in enumerate(self._broadcast_at):
             if not self._fetching.waits(partition):
                 positions[self._broadcast[partition]] = offset
+        positions |= self._shards.positions
         for wanted in self._wanted():
             positions[self._source[wanted.partition]] = wanted.offset
         return positions
@@ -343,17 +348,21 @@ class Driver:
                 return read_tail(self.log, self.topics, self.node.run, effect, self.truncation)
             case x.SaveCheckpoint():
                 return self.saver.save(self._storing.saving(effect))
-            case x.RewindBroadcast(only):
-                return self._rewind(only)
+            case x.RewindBroadcast() | x.RewindShard():
+                return self._rewind(effect)
             case x.SaveMerged():
                 return self.merger.save(self._joining.saving(effect))
             case x.WriteControlCheckpoint():
-                return self.merger.save(self._joining.writing_control_checkpoint(effect))
+                return self.merger.save(self._joining.writing_control_checkpoint(effect, self._shards.positions))
             case x.Leave():
                 pass
         return None
 
-    def _rewind(self, only: int | None) -> e.Event | None:
+    def _rewind(self, effect: x.RewindBroadcast | x.RewindShard) -> e.Event | None:
+        if isinstance(effect, x.RewindShard):
+            self._shards.rewind(effect)
+            return None
+        only = effect.partition
         for p in range(len(self._broadcast_at)):
             if only is None or only == p:
                 self._broadcast_at[p] = 0

@@ -21,7 +21,7 @@ from nodes.errors import UnknownName, nearest
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.code_check import ACCEPT, JobMismatch, check_state, check_unknown, is_recorded, last_recorded
-from nodes.machine.config import ContinuedIncarnation, JobRun, other_partitions
+from nodes.machine.config import ContinuedIncarnation, JobRun, other_partitions, pieced_states
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership.ownership import CODE, RETRY, VERSION, Ownership
 from nodes.runtime.heartbeat_topics import HEARTBEAT_RETENTION_MS
@@ -44,11 +44,18 @@ class JobTopics:
     heartbeats: str
     broadcast: str
     outputs: dict[str, str]
+    shards: str | None = None
+    """Of the pieces of sharded states; None: the job has none."""
 
     @property
     def group_heartbeats(self) -> str:
         """The topic of heartbeats within a group of a large fleet; it is there once there was one."""
         return f"{self.heartbeats}.groups"
+
+    @property
+    def deltas(self) -> tuple[str, ...]:
+        """The topics by which contributions go from node to node."""
+        return (self.broadcast,) if self.shards is None else (self.broadcast, self.shards)
 
     @classmethod
     def of(cls, run: JobRun) -> JobTopics:
@@ -60,6 +67,7 @@ class JobTopics:
             heartbeat_topic(job),
             job.broadcast_topic(run.incarnation),
             {name: output.topic for name, output in job.outputs.items()},
+            job.shards_topic(run.incarnation) if run.pieced else None,
         )
 
 
@@ -276,6 +284,8 @@ def _output_sizes(job: Job, partitions: int) -> dict[str, int]:
 def create_topics(log: Log, job: Job, incarnation: int, partitions: int) -> None:
     """Those that an incarnation writes to; outputs may be there already."""
     log.create_topic(job.broadcast_topic(incarnation), partitions)
+    if pieced_states(job):
+        log.create_topic(job.shards_topic(incarnation), partitions)
     for name, size in _output_sizes(job, partitions).items():
         log.create_topic(job.outputs[name].topic, size)
 
@@ -307,6 +317,7 @@ def topics_of(run: JobRun) -> dict[str, int]:
     topics = JobTopics.of(run)
     wanted = topics.layout.topics | {topics.control: 1, topics.heartbeats: 1, topics.broadcast: run.partitions}
     wanted[control_topic(run.job).checkpoints] = 1
+    wanted |= {} if topics.shards is None else {topics.shards: run.partitions}
     return wanted | {topic: run.output_partitions[name] for name, topic in topics.outputs.items()}
 
 

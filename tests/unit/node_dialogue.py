@@ -183,6 +183,8 @@ def show(effect: x.Effect) -> str:
     match effect:
         case x.WriteControl(value):
             return f"write control: {show_message(m.decode_control(value))}"
+        case x.WritePiece(partition, version, _, value, shard):
+            return f"write piece for {shard} [{partition}] v{version}: {show_broadcast(value)}"
         case x.WriteBroadcast(partition, version, _, value):
             return f"write broadcast [{partition}] v{version}: {show_broadcast(value)}"
         case x.WriteOutput(_, version, _, to, values, headers, _):
@@ -244,7 +246,9 @@ def show_broadcast(value: bytes) -> str:
     if isinstance(message, m.PieceSent):
         return f"piece {message.index} of {message.count}"
     record, window = message.delta.record, message.delta.window
-    assert record is not None and window is not None
+    assert record is not None
+    if window is None:
+        return f"piece {_track(record)}"
     kind = "full slot" if record.full else "delta"
     return f"{kind} {_track(record)}, answered {at(window.to)}"
 

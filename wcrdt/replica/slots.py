@@ -9,7 +9,7 @@ prefixes only what changed is sent (section 7 of the paper names delta CRDTs as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum
 from itertools import islice
 from typing import Any, NamedTuple
@@ -36,6 +36,8 @@ def start_of_stage(stage: int) -> Position:
 
 AnyLattice = Lattice[Any, Any]
 Contributions = dict[str, dict[Window, AnyLattice]]
+Parting = Callable[[Any], dict[int, Any]]
+"""Cuts a value by shard: the wire of each part."""
 
 
 class WindowChange(msgspec.Struct, array_like=True, frozen=True):
@@ -134,9 +136,10 @@ class TrackSlot:
             for window in [w for w in windows if w.end_ms <= end_ms]:
                 del windows[window]
 
-    def full_delta(self) -> TrackDelta:
-        """The whole track, to fill gaps of others."""
-        changes = [WindowChange(s, w.start_ms, w.end_ms, value.to_wire()) for s, w, value in self.items()]
+    def full_delta(self, without: Collection[str] = ()) -> TrackDelta:
+        """The whole track, to fill gaps of others; but for the states ``without``."""
+        items = (item for item in self.items() if item[0] not in without)
+        changes = [WindowChange(s, w.start_ms, w.end_ms, value.to_wire()) for s, w, value in items]
         return TrackDelta(self.position, self.position, self.watermark_ms, changes, full=True)
 
     def items(self) -> Iterator[tuple[str, Window, AnyLattice]]:
@@ -163,6 +166,7 @@ class OwnTrack(TrackSlot):
         "_collected",
         "_kept",
         "_measured",
+        "apart",
         "bottoms",
         "broadcast_position",
         "broadcast_watermark_ms",
@@ -171,6 +175,8 @@ class OwnTrack(TrackSlot):
     def __init__(self, start: Position, bottoms: Mapping[str, AnyLattice]) -> None:
         super().__init__(start)
         self.bottoms = bottoms
+        self.apart: frozenset[str] = frozenset()
+        """States whose changes leave in pieces, one for each shard, and not in deltas."""
         self.broadcast_position = start
         self.broadcast_watermark_ms = BEFORE_TIME_MS
         self._changed: dict[tuple[str, Window], AnyLattice | None] = {}
@@ -250,15 +256,27 @@ class OwnTrack(TrackSlot):
     def take_delta(self) -> TrackDelta:
         """The changes since the last call; the caller broadcasts them."""
         changes = []
-        for state, window in sorted(self._changed):
-            delta = self._changed[state, window]
-            value = self.contributions[state][window] if delta is None else delta
-            changes.append(WindowChange(state, window.start_ms, window.end_ms, value.to_wire()))
+        for state, window, value in self._unsent():
+            if state not in self.apart:
+                changes.append(WindowChange(state, window.start_ms, window.end_ms, value.to_wire()))
         made = TrackDelta(self.broadcast_position, self.position, self.watermark_ms, changes)
         if self._collected is not None:
             self._collected.add(self._changed)
         self.mark_broadcast()
         return made
+
+    def _unsent(self) -> Iterator[tuple[str, Window, AnyLattice]]:
+        for state, window in sorted(self._changed):
+            delta = self._changed[state, window]
+            yield state, window, self.contributions[state][window] if delta is None else delta
+
+    def pieces(self, parting: Parting, *, whole: bool = False) -> dict[int, list[WindowChange]]:
+        """By shard, the changes that the next delta leaves out, or with ``whole`` all contributions to these states."""
+        found: dict[int, list[WindowChange]] = {}
+        for state, window, value in self.items() if whole else self._unsent():
+            for shard, wire in parting(value).items() if state in self.apart else ():
+                found.setdefault(shard, []).append(WindowChange(state, window.start_ms, window.end_ms, wire))
+        return found
 
     def unsent_bytes(self) -> int:
         """About how large the next delta is: a window counts as it was when this was first read after its change."""

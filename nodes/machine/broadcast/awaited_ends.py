@@ -26,6 +26,7 @@ class AwaitedEnds:
         self._task = task
         self._replica = replica
         self._program = program
+        self._shapes = program.shapes()
         self._closes: tuple[object, int] = (None, BEFORE_TIME_MS)
         self._closed_ms: int | None = None
 
@@ -84,10 +85,12 @@ class AwaitedEnds:
         sent, now = record.broadcast_watermark_ms - lateness, record.watermark_ms - lateness
         if sent >= now:
             return BEFORE_TIME_MS
-        shapes, held = self._replica.shapes, record.contributions.items()
-        ends = (last_end(shapes[name].panes, each, now) for name, windows in held for each in windows)
+        held = record.contributions.items()
+        ends = (last_end(self._shapes[name].panes, each, now) for name, windows in held for each in windows)
         closed = max((end for end in ends if end is not None and end > sent), default=None)
         if closed is None and record.broadcast_watermark_ms <= self._replica.frontier_ms:
-            found = (self._replica.ended(state, sent, now) for state in self._replica.shapes)
+            shard = self._task.scope.shared.shard
+            known = [self._replica] if shard is None else [self._replica, shard]
+            found = (replica.ended(state, sent, now) for replica in known for state in replica.shapes)
             closed = max((windows[-1].end_ms for windows in found if windows), default=None)
         return BEFORE_TIME_MS if closed is None else closed + lateness

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from nodes.machine import messages as m
-from nodes.machine.effects import Effect, WriteBroadcast, WriteControl
+from nodes.machine.effects import Effect, WriteBroadcast, WriteControl, WritePiece
 from wcrdt.replica.replica import Punctuation, SlotDelta
+from wcrdt.replica.shards import PiecedDelta
 
 _SHOWN = 3
 
@@ -24,14 +25,20 @@ class DeltasTooLarge(Exception):
 
 def encoded(incarnation: int, delta: SlotDelta | Punctuation, partition: int) -> bytes:
     """The broadcast record's value. Raises ``DeltasTooLarge``."""
-    message = (
-        m.PunctuationSent(incarnation, delta) if isinstance(delta, Punctuation) else m.SlotSent(incarnation, delta)
-    )
     try:
-        return m.encode(message)
+        return m.encode(_message(incarnation, delta))
     except m.BadMessage as error:
         assert error.reason is m.BadReason.TOO_LARGE and isinstance(delta, SlotDelta), error
         raise DeltasTooLarge(partition, _explained(delta, error)) from error
+
+
+def _message(incarnation: int, delta: SlotDelta | Punctuation) -> m.BroadcastMessage:
+    if isinstance(delta, Punctuation):
+        return m.PunctuationSent(incarnation, delta)
+    if not isinstance(delta, PiecedDelta):
+        return m.SlotSent(incarnation, delta)
+    plain = SlotDelta(delta.partition, delta.punctuations, delta.record, delta.window, later=delta.later)
+    return m.PiecedSent(incarnation, plain, sorted(delta.pieces))
 
 
 def announced(effects: Sequence[Effect], incarnation: int, node: str) -> list[Effect]:
@@ -41,7 +48,7 @@ def announced(effects: Sequence[Effect], incarnation: int, node: str) -> list[Ef
     """
     made: list[Effect] = []
     for effect in effects:
-        if isinstance(effect, WriteBroadcast) and len(effect.value) > m.FORMER_BROADCAST_BYTES:
+        if isinstance(effect, WriteBroadcast | WritePiece) and len(effect.value) > m.FORMER_BROADCAST_BYTES:
             made.append(WriteControl(m.encode(m.LargeDelta(incarnation, node, effect.partition))))
         made.append(effect)
     return made

@@ -219,8 +219,7 @@ class Ownership:
             or any(new < old for new, old in zip(saved.broadcast_offsets, last.broadcast_offsets, strict=True))
         ):
             return []  # so that what a reader needs of the topics only ever moves on
-        self._merged.append(saved)
-        del self._merged[:-KEPT_MERGED]
+        self._merged = [*self._merged, saved][-KEPT_MERGED:]
         self.merged_count += 1
         return [f.MergedRecorded(saved)]
 
@@ -392,6 +391,7 @@ _HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {
     m.PartSaved: Ownership._checkpoint_saved,
     m.MergedSaved: Ownership._merged_saved,
     m.SlotWanted: Ownership._slot_wanted,
+    m.ShardWanted: lambda _, wanted: [f.ShardRequested(wanted.partition, wanted.node, wanted.shard)],
     m.EndOfInput: Ownership._end_of_input,
     m.Failed: Ownership._failed,
     m.Crashed: Ownership._crashed,

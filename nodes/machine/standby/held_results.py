@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import starmap, zip_longest
 
 from holon.job import UNSTABLE
@@ -56,6 +56,14 @@ class Awaited:
     def by_somebody(self) -> bool:
         """True if it is anything at all."""
         return max(self.watermark_ms, *self.answered_ms, BEFORE_TIME_MS) > BEFORE_TIME_MS
+
+
+@dataclass(slots=True)
+class Unconfirmed:
+    """Results that wait until the delta of their prefix has been read back (only where a job allows idleness)."""
+
+    position: Position
+    taken: Taken = field(default_factory=dict)
 
 
 @dataclass(slots=True)

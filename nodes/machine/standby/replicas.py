@@ -107,6 +107,8 @@ class Replicas:
             return
         self.promotions += 1
         work.effects += runner.write(standby.outputs.take())
+        for delta in standby.deltas.take() if runner.shard is not None else ():  # for their pieces
+            work.shards.send(runner, delta)
         work.effects.append(runner.broadcast(work.slot_recovery.full(runner)))
         if not runner.idle_allowed:
             work.slot_recovery.take_own(runner)
@@ -255,9 +257,11 @@ class Replicas:
             standby.deltas.forget(self._logged[runner.partition])
             if work.replica.receive(delta).gap:
                 work.slot_recovery.take_own(runner)
+            work.shards.sent(delta)
         if standby.outputs.active_standby.active:
             before = runner.emitted
             work.effects += runner.write(standby.outputs.take())
             self.published += runner.emitted - before
         if standby.deltas.active_standby.active:
-            work.effects += [runner.broadcast(delta) for delta in standby.deltas.take()]
+            for delta in standby.deltas.take():
+                work.shards.send(runner, delta)

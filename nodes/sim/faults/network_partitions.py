@@ -48,7 +48,7 @@ def no_cut() -> Cut:
 def make_cut(kind: str, topics: JobTopics, until_ms: int, patience_ms: int) -> Cut:
     """One of ``NETSPLITS`` or ``STALE``."""
     heartbeats = frozenset((topics.heartbeats, topics.group_heartbeats))
-    shared = heartbeats | {topics.control, topics.broadcast}
+    shared = heartbeats | {topics.control, *topics.deltas}
     everything = shared | {*topics.layout.topics, *topics.outputs.values()}
     with_control = heartbeats | {topics.control}
     nothing: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ def make_cut(kind: str, topics: JobTopics, until_ms: int, patience_ms: int) -> C
         "control": (with_control, with_control),
         "heartbeats": (heartbeats, heartbeats),
         "stale control": (frozenset((topics.control,)), nothing),
-        "stale broadcast": (frozenset((topics.broadcast,)), nothing),
+        "stale broadcast": (frozenset(topics.deltas), nothing),
         "stale shared": (shared, nothing),
     }[kind]
     return Cut(kind, until_ms, patience_ms, reads, appends)

@@ -6,13 +6,13 @@ can do without it. A topic that cannot be trimmed costs space, and harms nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing, CheckpointNewer
 from nodes.checkpoints.file_names import MERGED, CheckpointKey, own_name
 from nodes.checkpoints.store import CheckpointStore, StoreUnavailable
 from nodes.errors import Unreachable
-from nodes.log.contract import Log, LogError, OffsetOutOfRange
+from nodes.log.contract import Log, LogError, OffsetOutOfRange, TopicPartition
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
@@ -98,36 +98,45 @@ class Joining:
 
         return save
 
-    def writing_control_checkpoint(self, effect: x.WriteControlCheckpoint) -> Callable[[], e.Event | None]:
-        """A saver's task to write it, and then to delete the records of the topics that no node needs any more."""
+    def writing_control_checkpoint(
+        self, effect: x.WriteControlCheckpoint, pieces_read: Mapping[TopicPartition, int] | None = None
+    ) -> Callable[[], e.Event | None]:
+        """A saver's task to write it, and then to delete the records of the topics that no node needs any more.
+
+        ``pieces_read``: where this node reads on the topic of shards.
+        """
         kept = self.ownership.merged()
 
         def write() -> None:
             try:
                 at = self.log.append(self.topics.control_checkpoints, 0, [effect.value]).first_offset
-                if effect.trims:
-                    self._trim(kept, at)
+                if effect.trims and self._trim(kept, at):
+                    for where, offset in (pieces_read or {}).items():
+                        self.log.delete_before(*where, min(offset, self.log.end_offset(*where)))
             except (LogError, StoreUnavailable) as error:
                 self.report(f"the job's own topics are not trimmed now: {error}")
 
         return write
 
-    def _trim(self, kept: Sequence[m.MergedSaved], checkpoint_at: int) -> None:
+    def _trim(self, kept: Sequence[m.MergedSaved], checkpoint_at: int) -> bool:
         """Trim to what the oldest of three needs, if all three are intact: who falls back finds what it needs.
+
+        False if they are not.
 
         The checkpoints made with these three are all of later offsets of the control topic.
         """
         if len(kept) < KEPT_MERGED or any(self._load(saved) is None for saved in kept):
-            return
+            return False
         found = control_topic(self.run.job).intact_checkpoints(self.log)
         if not any(checkpoint.offset >= kept[-1].control_offset for _, checkpoint in found):
-            return  # the one that was just written is damaged, and there is no other
+            return False  # the one that was just written is damaged, and there is no other
         for partition, offset in enumerate(kept[-1].broadcast_offsets):
             # A checkpoint from before a truncation of the broadcast names an offset that the log may not have reached.
             end = self.log.end_offset(self.topics.broadcast, partition)
             self.log.delete_before(self.topics.broadcast, partition, min(offset, end))
         self.log.delete_before(self.topics.control, 0, kept[-1].control_offset)
         self.log.delete_before(self.topics.control_checkpoints, 0, max(0, checkpoint_at + 1 - CHECKPOINTS_READ))
+        return True
 
 
 __all__ = ["FellBehind", "Joining"]

@@ -40,7 +40,11 @@ class Sending:
         self._in_flight.began(write)
         done = partial(self._delivered, write, None, 0)
         pieces = cut(self._incarnation, write.value, self._piece_bytes)
-        self._log.send(self._topics.broadcast, write.partition, pieces, done=done)
+        if isinstance(write, x.WritePiece):
+            assert self._topics.shards is not None
+            self._log.send(self._topics.shards, write.shard, pieces, done=done)
+        else:
+            self._log.send(self._topics.broadcast, write.partition, pieces, done=done)
         self._crashpoint("after-delta")
 
     def output(self, write: x.WriteOutput) -> e.OutputRefused | None:

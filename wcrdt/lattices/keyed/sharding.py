@@ -25,24 +25,29 @@ class Sharding(Protocol):
     def of_keys(self, keys: Keys) -> Ints: ...
 
 
-def wires_by_shard(value: AnyMap, sharding: Sharding) -> dict[int, type_of_wire]:
-    """By shard, the bytes that the map has without the keys of others; shards without a key are left out."""
+def wires_by_shard(value: AnyMap, sharding: Sharding, only: int | None = None) -> dict[int, type_of_wire]:
+    """By shard, the bytes that the map has without the keys of others; shards without a key are left out.
+
+    ``only`` one shard, or all.
+    """
     columns = None
     if value.held_as_columns or len(value) >= maps.LEAST_KEYS_ON_WIRE:
         with suppress(Unfit):
             columns = value.as_columns()
     if columns is not None:
-        return _of_columns(value, columns, sharding)
+        return _of_columns(value, columns, sharding, only)
     parts: dict[int, dict[Any, Any]] = {}
     for key, entry in value.entries().items():
-        parts.setdefault(sharding.of_key(key), {})[key] = entry
+        shard = sharding.of_key(key)
+        if only is None or shard == only:
+            parts.setdefault(shard, {})[key] = entry
     return {shard: value.of_entries(parts[shard]).to_wire() for shard in sorted(parts)}
 
 
-def _of_columns(value: AnyMap, columns: KeyedColumns, sharding: Sharding) -> dict[int, type_of_wire]:
+def _of_columns(value: AnyMap, columns: KeyedColumns, sharding: Sharding, only: int | None) -> dict[int, type_of_wire]:
     keys, rows = columns.ordered()
     shards = sharding.of_keys(keys)
-    order = np.argsort(shards, kind="stable")
+    order = np.argsort(shards, kind="stable") if only is None else np.flatnonzero(shards == only)
     found, firsts = np.unique(shards[order], return_index=True)
     wires: dict[int, type_of_wire] = {}
     for shard, (begin, end) in zip(found.tolist(), pairwise([*firsts.tolist(), len(order)]), strict=True):

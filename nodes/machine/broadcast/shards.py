@@ -1,0 +1,185 @@
+"""Pieces between nodes: what partitions add to sharded states, sent only to the partition that answers for the keys.
+
+Two rules for this file. A shard is complete up to where the broadcast names nothing that has not come here. Pieces are
+requested as slots are: until nothing is missing, at an interval that grows while the answers bring nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nodes.machine import events as e
+from nodes.machine import messages as m
+from nodes.machine.broadcast import window_retention as keeping
+from nodes.machine.broadcast.gaps import MOST_DOUBLINGS
+from nodes.machine.broadcast.pieces import BroadcastPieces, PieceLost
+from nodes.machine.effects import RewindBroadcast, RewindShard
+from nodes.machine.facts import ShardRequested
+from nodes.machine.partitions import Partitions
+from nodes.machine.runner import Runner
+from wcrdt.codec import DecodeError
+from wcrdt.replica.replica import SlotDelta
+from wcrdt.replica.shards import PiecedDelta, ShardReplica
+from wcrdt.replica.slots import Position
+
+FIRST_MS = 20
+"""After this time what is missing is requested for the first time: it may be on its way."""
+
+
+@dataclass(slots=True)
+class _Lack:
+    """Of one partition: how far a shard has come, since when; ``vain``: so many requests have brought nothing."""
+
+    position: Position
+    since_ms: int
+    vain: int = 0
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One runner's pieces; ``unfit``: all that a partition has lacks what this runner still reads."""
+
+    key: int
+    pieces: BroadcastPieces = field(default_factory=BroadcastPieces)
+    lacks: dict[int, _Lack] = field(default_factory=dict)
+    unfit: bool = False
+
+
+class ShardSlots:
+    """The shards of the partitions that run here; without sharded states there are none."""
+
+    def __init__(self, work: Partitions) -> None:
+        self.work = work
+        self.names = work.run.pieced
+        self._readings: dict[int, _Reading] = {}
+
+    def made(self) -> ShardReplica | None:
+        """That of a new runner, which knows nothing yet; None: nothing leaves in pieces."""
+        if not self.names:
+            return None
+        shapes = {name: shape for name, shape in self.work.job.program.shapes().items() if name in self.names}
+        return ShardReplica(shapes, self.work.job.allowed_lateness_ms, self.work.run.start_offsets)
+
+    @property
+    def progress(self) -> tuple[int, ...]:
+        """Whatever completes a window of a shard moves it."""
+        return tuple(shard.replica.frontier_ms for _, shard in self._each())
+
+    def _each(self) -> Iterator[tuple[Runner, ShardReplica]]:
+        for _, runner in sorted(self.work.runners.items()) if self.names else ():
+            if runner.shard is not None:
+                yield runner, runner.shard
+
+    # --- what comes -----------------------------------------------------------------------------------------------
+
+    def took(self, message: m.SlotSent) -> None:
+        """A delta was read from the broadcast."""
+        named = message.shards if isinstance(message, m.PiecedSent) else []
+        for runner, shard in self._each():
+            shard.took(message.delta, named, runner.partition)
+
+    def read(self, event: e.PiecesRead) -> None:
+        """Records of the topic of shards."""
+        runner = self.work.runner(event.partition, event.version)
+        if runner is None or runner.shard is None:
+            return
+        reading = self._readings.get(event.partition)
+        if reading is None or reading.key != runner.key:
+            reading = self._readings[event.partition] = _Reading(runner.key)
+        for value in event.values:
+            try:
+                message = m.decode_broadcast(value)
+                if message.incarnation == self.work.run.incarnation and isinstance(message, m.PieceSent):
+                    message = reading.pieces.take(event.partition, message)
+                if isinstance(message, m.SlotSent) and message.incarnation == self.work.run.incarnation:
+                    self._take(runner, runner.shard, reading, message.delta)
+            except (m.BadMessage, PieceLost, DecodeError, IndexError):
+                continue  # missed, and requested as what never came
+
+    def _take(self, runner: Runner, shard: ShardReplica, reading: _Reading, delta: SlotDelta) -> None:
+        record = delta.record
+        if record is None or record.to <= shard.position(delta.partition):
+            return
+        if record.full and not keeping.usable(self.work.job, delta, {runner.partition: runner}, shard.replica):
+            reading.unfit |= not runner.is_loading
+            return
+        shard.piece(delta)
+
+    # --- what leaves ----------------------------------------------------------------------------------------------
+
+    def send(self, runner: Runner, delta: SlotDelta) -> None:
+        """A delta, and before it its pieces, so that they are there when it names them."""
+        pieces = sorted(delta.pieces.items()) if isinstance(delta, PiecedDelta) else []
+        for shard, track in pieces:
+            self.work.effects.append(runner.piece(shard, SlotDelta(delta.partition, 0, track, None)))
+        self.work.effects.append(runner.broadcast(delta))
+
+    def sent(self, delta: SlotDelta) -> None:
+        """A runner here has made a delta: its pieces may be used before they are on the log."""
+        if not isinstance(delta, PiecedDelta):
+            return
+        for runner, shard in self._each():
+            if runner.partition in delta.pieces:
+                shard.piece(SlotDelta(delta.partition, 0, delta.pieces[runner.partition], None))
+            else:
+                shard.took(delta, (), runner.partition)
+
+    def requested(self, fact: ShardRequested) -> None:
+        """Somebody misses what a partition has added to the keys of a shard."""
+        maker = self.work.runners.get(fact.partition)
+        if self.names and maker is not None and maker.is_running and self.work.replicas.answers_for(maker):
+            self.work.effects.append(maker.piece(fact.shard, self._full(maker, fact.shard)))
+
+    def _full(self, maker: Runner, shard: int) -> SlotDelta:
+        recorded = keeping.recorded_through_ms(self.work.job, self.work.ownership)
+        through = max(self.work.replica.dropped_through_ms, recorded)
+        return SlotDelta(maker.partition, 0, maker.task.full_piece(shard), None, dropped_through_ms=through)
+
+    # --- what is missing ------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Request what is missing, or take it from what runs here."""
+        for runner, shard in list(self._each()):
+            reading = self._readings.get(runner.partition)
+            if runner.is_loading or reading is None or reading.key != runner.key:
+                continue
+            for partition, slot in enumerate(self.work.replica.slots):
+                if shard.position(partition) < slot.record.position and not self._from_here(runner, shard, partition):
+                    self._lacks(runner, shard, reading, partition)
+                else:
+                    reading.lacks.pop(partition, None)
+
+    def _from_here(self, runner: Runner, shard: ShardReplica, partition: int) -> bool:
+        maker = self.work.runners.get(partition)
+        wanted = self.work.replica.slots[partition].record.position
+        if maker is None or not maker.is_running or maker.task.position < wanted:
+            return False
+        full = self._full(maker, runner.partition)
+        if not keeping.usable(self.work.job, full, {runner.partition: runner}, shard.replica):
+            return False
+        shard.piece(full)
+        return True
+
+    def _lacks(self, runner: Runner, shard: ShardReplica, reading: _Reading, partition: int) -> None:
+        now, have = self.work.now_ms, shard.position(partition)
+        lack = reading.lacks.get(partition)
+        if lack is None or lack.position != have:
+            reading.lacks[partition] = lack = _Lack(have, now)
+        patience_ms = self.work.config.failure_timeout_ms << min(lack.vain, MOST_DOUBLINGS)
+        if now - lack.since_ms < (patience_ms if lack.vain else FIRST_MS):
+            return
+        lack.since_ms, lack.vain = now, lack.vain + 1
+        if reading.unfit:
+            self._read_again(runner, shard, reading)
+            return
+        me, (offset, step) = self.work.config.node, have
+        self.work.control(m.ShardWanted(self.work.run.incarnation, me, partition, offset, step, shard=runner.partition))
+
+    def _read_again(self, runner: Runner, shard: ShardReplica, reading: _Reading) -> None:
+        """Partitions have dropped what this one needs: its checkpoints are damaged. The log may still have it."""
+        reading.unfit = False
+        if self.work.replicas.give_up(runner.partition):
+            return
+        shard.reset()
+        self.work.effects += [RewindShard(runner.partition, runner.key), RewindBroadcast()]
