@@ -7,7 +7,6 @@ from typing import Any
 
 from holon.formats.formats import Format
 from holon.formats.registry import FoundSchema, schemas_of
-from nodes.schema_registry.client import RegistryClient
 from nodes.settings.schema_registry import RegistrySettings
 
 SchemasOfRegistries = dict[str, dict[int, FoundSchema]]
@@ -19,6 +18,8 @@ def fetch_missing(format: Format[Any], payloads: Sequence[bytes], settings: Regi
     known = schemas_of(format)
     missing = None if known is None else known.missing(payloads)
     if known is not None and missing is not None:
+        from nodes.schema_registry.client import RegistryClient
+
         client = RegistryClient(known.url, settings)
         for id in missing[1]:
             known.learn(id, client.fetch(id))

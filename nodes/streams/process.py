@@ -35,7 +35,6 @@ from nodes.runtime.node_process import NodeShell, named_errors
 from nodes.runtime.process_start import IDLE_WAIT_S, monotonic_ms, node_log
 from nodes.runtime.stop_signals import StopSignals
 from nodes.runtime.turns import Wait, turn_until
-from nodes.schema_registry.client import RegistryClient
 from nodes.settings.schema_registry import RegistrySettings
 from nodes.settings.settings import Settings
 from nodes.streams.control_history import JobControlHistory
@@ -86,6 +85,7 @@ def awaited_schemas(run: JobRun, settings: RegistrySettings) -> AwaitedSchemas |
     """The schemas that the job's input names; None where it names none."""
     if not any(schemas_of(source.format) for source in run.job.sources):
         return None
+    from nodes.schema_registry.client import RegistryClient  # HTTP and TLS: 20 ms of a start that few nodes need
 
     def fetch(url: str, id: int) -> FoundSchema:
         return RegistryClient(url, settings).fetch(id)
