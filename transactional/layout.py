@@ -183,7 +183,7 @@ class LayoutHistory:
         self._operators = operators
         self._layouts = list(kept) or [(0, Layout.first(operators))]
         self._placements = {layout.number: layout.placement(operators) for _, layout in self._layouts}
-        self._only = self._placements[self.newest.number] if len(self._layouts) == 1 else None
+        self._find_only()
 
     @property
     def newest(self) -> Layout:
@@ -214,8 +214,18 @@ class LayoutHistory:
         assert since >= before, f"layout {layout.number} since epoch {since}, and the one before it since {before}"
         self._layouts.append((since, layout))
         self._placements[layout.number] = layout.placement(self._operators)
-        self._only = None
+        self._find_only()
         return True
+
+    def forget(self, before: int) -> None:
+        """Drop layouts that hold in no epoch from this one on."""
+        layouts = self._layouts
+        while len(layouts) > 1 and layouts[1][0] <= before:
+            del self._placements[layouts.pop(0)[1].number]
+            self._find_only()
+
+    def _find_only(self) -> None:
+        self._only = self._placements[self.newest.number] if len(self._layouts) == 1 else None
 
     def since(self, epoch: int) -> list[tuple[int, Layout]]:
         """The layout that holds in this epoch, and those after it; none where there is only the first."""

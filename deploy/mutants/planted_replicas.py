@@ -148,6 +148,13 @@ LAYOUTS = (
         tests=(LAYOUTS_ON_EPOCHS,),
     ),
     Mutant(
+        "a layout is forgotten an epoch too early",
+        "transactional/layout.py",
+        "layouts[1][0] <= before:",
+        "layouts[1][0] <= before + 1:",
+        tests=(LAYOUT_LAWS,),
+    ),
+    Mutant(
         "the second layout of a number counts too",
         "transactional/layout.py",
         "if layout.number != newest.number + 1 or",

@@ -97,6 +97,10 @@ def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wi
     restored = LayoutHistory(operators, kept)
     later = range(epoch, since + 3)
     assert [restored.at(each) for each in later] == [history.at(each) for each in later]
+    numbers = [history.at(each).number for each in later]
+    history.forget(epoch)
+    assert [history.placement(each).number for each in later] == numbers
+    assert history.since(epoch) == restored.since(epoch)
 
 
 def test_what_is_no_layout_is_refused_by_name() -> None:

@@ -210,6 +210,7 @@ class Ledger:
             self._forgotten = before
         self.hanging.forget(before)
         self.crashing.forget(before)
+        self.layouts.forget(before)
 
     # --- the fold ---------------------------------------------------------------------------------------------------
 
