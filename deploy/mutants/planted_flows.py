@@ -214,8 +214,8 @@ FLOWS = (
     Mutant(
         "late rows of a step with a stream of them have letters too",
         "holon/dataflow/compiling.py",
-        "letters=not routed)",
-        "letters=True)",
+        "self.fates.index_of(rows), not routed)",
+        "self.fates.index_of(rows), True)",
         tests=LATE,
         case="flow-late-rows",
     ),

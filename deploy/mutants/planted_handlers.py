@@ -1,4 +1,4 @@
-"""Bugs in handlers of windows that raise, and in sharded states: what is undone, set aside, sent and requested."""
+"""Bugs in windows: what is undone where a handler raises, shards, panes, early results."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ SHARD_REPLICA = ("tests/laws/test_shard_replica.py",)
 SHARD_NODE = ("tests/unit/nodes/machine/test_shards.py",)
 
 HANDLERS_THAT_RAISE = ("tests/unit/holon/tracks/test_failing_handlers.py", "tests/laws/test_failing_handlers.py")
+_PANES = "tests/laws/test_panes.py"
+ROWS = (f"{_PANES}::test_a_window_is_the_rows_for_which_it_was_open",)
+EARLY = ("tests/laws/test_flow_early.py",)
+SUMS = (f"{_PANES}::test_sums_are_those_of_the_panes_in_any_order_of_windows",)
 
 HANDLERS = (
     Mutant(
@@ -114,5 +118,89 @@ SHARDS = (
         "found = () if job.allows_idleness else job.program.sharded",
         "found = job.program.sharded",
         tests=SHARD_NODE,
+    ),
+)
+
+WINDOWS = (
+    Mutant(
+        "a row that is late for one of its windows is lost for all",
+        "holon/program/placing.py",
+        "    if not len(late):\n        return Places(found, 0)\n",
+        "    return Places(found, 0)\n",
+        tests=ROWS,
+        case="flow-sliding",
+    ),
+    Mutant(
+        "a pane takes rows when a window has been read that it is a part of",
+        "holon/program/placing.py",
+        "        if is_closed(one):\n            in_time = _in_time(one, taken, columns)\n",
+        "        if is_closed(panes.pane(one)):\n            in_time = _in_time(panes.pane(one), taken, columns)\n",
+        tests=ROWS,
+    ),
+    Mutant(
+        "a window lacks its last pane",
+        "wcrdt/replica/pane_sums.py",
+        "through(first + count - 1)",
+        "through(first + count - 2)",
+        tests=SUMS,
+    ),
+    Mutant(
+        "a sum of panes goes on in the one that was kept before",
+        "wcrdt/replica/pane_sums.py",
+        "            if not is_own:\n",
+        "            if not is_own and start == 0:\n",
+        tests=SUMS,
+    ),
+    Mutant(
+        "a window is answered where it holds rows itself, and not where its panes do",
+        "wcrdt/replica/replica.py",
+        "for held in (w, *panes.of(w)) for track in tracks",
+        "for held in (w,) for track in tracks",
+        tests=ROWS,
+    ),
+    Mutant(
+        "a row that is late for its slice is not in the next one",
+        "holon/program/scope.py",
+        "        return np.maximum(ts_ms, (self.watermark_ms",
+        "        return np.minimum(ts_ms, (self.watermark_ms",
+        tests=EARLY,
+    ),
+    Mutant(
+        "a window whose last slice has no row has no final results",
+        "holon/dataflow/early/step.py",
+        "for marked in (times, self.early.last_times(times)):",
+        "for marked in (times,):",
+        tests=EARLY,
+        case="flow-early",
+    ),
+    Mutant(
+        "a window begins with the keys of the one before",
+        "holon/dataflow/early/step.py",
+        "        if is_final:\n            held.clear()\n",
+        "",
+        tests=EARLY,
+    ),
+    Mutant(
+        "an early result lacks the slice at whose end it is",
+        "holon/dataflow/early/step.py",
+        "        held.take(come)\n"
+        "        parts.append((held.read(None if is_final else come, names), is_final, False))\n",
+        "        parts.append((held.read(None if is_final else come, names), is_final, False))\n"
+        "        held.take(come)\n",
+        tests=EARLY,
+    ),
+    Mutant(
+        "a slice goes on behind the end of its window",
+        "holon/dataflow/early/slices.py",
+        "min(end_ms, window.end_ms))",
+        "end_ms)",
+        tests=EARLY,
+    ),
+    Mutant(
+        "a window that is open goes on in the checkpoint as it was at its first slice",
+        "holon/dataflow/early/open_window.py",
+        '        self.groups = b""\n        return known\n',
+        "        return known\n",
+        tests=EARLY,
     ),
 )

@@ -1,4 +1,4 @@
-"""Bugs in sessions (combined states, slices, which session takes which), windows of a time zone, and panes."""
+"""Bugs in sessions (combined states, slices, which session takes which) and in windows of a time zone."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ AGAIN = (f"{_MANY_KEYS}::test_sessions_are_columns_again_after_a_key_of_another_
 FORMS = ("tests/laws/test_open_sessions.py",)
 COLUMNS = ("tests/laws/test_combined_columns.py",)
 ZONES = ("tests/unit/wcrdt/test_time_zones.py",)
-_PANES = "tests/laws/test_panes.py"
-ROWS = (f"{_PANES}::test_a_window_is_the_rows_for_which_it_was_open",)
-SUMS = (f"{_PANES}::test_sums_are_those_of_the_panes_in_any_order_of_windows",)
 
 SESSIONS = (
     Mutant(
@@ -356,41 +353,5 @@ SESSIONS = (
         "        self._pause -= 1\n",
         "",
         tests=AGAIN,
-    ),
-    Mutant(
-        "a row that is late for one of its windows is lost for all",
-        "holon/program/placing.py",
-        "    if not len(late):\n        return Places(found, 0)\n",
-        "    return Places(found, 0)\n",
-        tests=ROWS,
-        case="flow-sliding",
-    ),
-    Mutant(
-        "a pane takes rows when a window has been read that it is a part of",
-        "holon/program/placing.py",
-        "        if is_closed(one):\n            in_time = _in_time(one, taken, columns)\n",
-        "        if is_closed(panes.pane(one)):\n            in_time = _in_time(panes.pane(one), taken, columns)\n",
-        tests=ROWS,
-    ),
-    Mutant(
-        "a window lacks its last pane",
-        "wcrdt/replica/pane_sums.py",
-        "through(first + count - 1)",
-        "through(first + count - 2)",
-        tests=SUMS,
-    ),
-    Mutant(
-        "a sum of panes goes on in the one that was kept before",
-        "wcrdt/replica/pane_sums.py",
-        "            if not is_own:\n",
-        "            if not is_own and start == 0:\n",
-        tests=SUMS,
-    ),
-    Mutant(
-        "a window is answered where it holds rows itself, and not where its panes do",
-        "wcrdt/replica/replica.py",
-        "for held in (w, *panes.of(w)) for track in tracks",
-        "for held in (w,) for track in tracks",
-        tests=ROWS,
     ),
 )

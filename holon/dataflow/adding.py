@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
 from holon.dataflow.aggregations import Aggregation, LateRows, Results, Top
+from holon.dataflow.early.slices import EarlyWindows
+from holon.dataflow.early.step import EarlyAggregation
 from holon.dataflow.errors import FlowError, caller
-from holon.dataflow.groups import Aggregate, aggregates_of, identity, parts_of_key
+from holon.dataflow.groups import Aggregate, aggregates_of, check_marks_retractions, identity, parts_of_key
 from holon.dataflow.row_types import MapColumns, OfType
 from holon.dataflow.sessions.step import SessionAggregation
 from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United, followed
@@ -102,19 +104,31 @@ class Windowing:
         try:
             above = self._step
             key = None if self._key is None else followed(self._key, above.row_type, checked=above.is_checked)[0]
-            aggregates = aggregates_of(function, parts_of_key(key))
+            early = self._windows if isinstance(self._windows, EarlyWindows) else None
+            if early is not None and early.retracts:
+                check_marks_retractions(function, parts_of_key(key))
+            aggregates = aggregates_of(function, parts_of_key(key), early is not None)
         except FlowError as error:
             raise FlowError(f"step {number} (agg, {place}): {error}") from error
         return self._added("agg", self._key, aggregates, function, columnar)
 
     def _fold(self, lattice: Lattice[Any, Any], of: Callable[[Any], Any], columnar: bool) -> Step:
+        self._refuse_early("fold")
         kind = f"fold {lattice.tag}{lattice.shape()!r}"
         return self._added("fold", self._key, {identity(kind, of): Aggregate(kind, lattice, of)}, None, columnar)
 
     def _distinct(self, of: Callable[[Any], Any], columnar: bool) -> Step:
+        self._refuse_early("distinct")
         key = self._key
         both = of if key is None else lambda row: (key(row), of(row))
         return self._added("distinct", both, {}, None, columnar)
+
+    def _refuse_early(self, verb: str) -> None:
+        if isinstance(self._windows, EarlyWindows):
+            raise FlowError(
+                f"step {self._flow.next_number()} ({verb}, {caller()}): its rows cannot be marked as early ones; use "
+                f"agg(lambda g: (g.key, ..., g.final))"
+            )
 
     def _added(
         self,
@@ -128,6 +142,8 @@ class Windowing:
         windows, make = self._windows, Aggregation
         if isinstance(windows, Session):
             windows, make = windows.slices, partial(SessionAggregation, session=windows)
+        elif isinstance(windows, EarlyWindows):
+            make = partial(EarlyAggregation, early=windows)
         step = make(
             number,
             place,

@@ -14,7 +14,16 @@ from holon.dataflow.arithmetic import as_list
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.failing_rows import in_order_without_failing, without_failing
-from holon.dataflow.groups import Aggregate, ColumnGroup, Identity, ReadGroup, parts_of_key, plain_value
+from holon.dataflow.groups import (
+    GROUP_COLUMNS,
+    UPDATE_COLUMNS,
+    Aggregate,
+    ColumnGroup,
+    Identity,
+    ReadGroup,
+    parts_of_key,
+    plain_value,
+)
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import (
     OBJECTS,
@@ -23,6 +32,7 @@ from holon.dataflow.steps import (
     Followed,
     Step,
     Target,
+    United,
     column,
     followed,
     mapped,
@@ -33,6 +43,7 @@ from holon.dataflow.tracing import trace_with
 from holon.formats.batch import Column
 from holon.program.context import Context
 from holon.program.function import HandlerScope
+from holon.program.handles import WindowedHandle
 from holon.program.states import WCRDT, StateDeclaration, Windowed, WLocal
 from wcrdt import ColumnsOf, GCounter, Lattice, RecordOf
 from wcrdt.windows.assigners import Assigner, Window
@@ -59,6 +70,8 @@ class Aggregation(Step):
 
     is_parting = False
     """Whether the rows of a window come in several parts."""
+    is_updating = False
+    """Whether later rows of a window and key replace earlier ones."""
 
     @property
     def verb(self) -> str:  # type: ignore[override]
@@ -98,7 +111,7 @@ class Aggregation(Step):
             return Leaf(self._plain_result), ""
         try:
             parts = parts_of_key(self._followed["key"][0]) if self.key is not None else None
-            return trace_with(self.result, lambda path: ColumnGroup(path, self.names, parts)), ""
+            return trace_with(self.result, lambda path: ColumnGroup(path, self.names, parts, self.is_updating)), ""
         except Untraceable as error:
             return None, f"of its result: {error}"
 
@@ -118,6 +131,11 @@ class Aggregation(Step):
         if self.alone and self.stage > 0:
             raise self.error(
                 "windows of one partition take records, not rows of windows; put all_partitions() before window()"
+            )
+        if _replaces_rows(self.above):
+            raise self.error(
+                "rows of windows with early results are replaced by later ones, so a window of them would count them "
+                "several times; write the window that is before it a second time, without early=, for this one"
             )
         decision = self._followed["key"][0] if self.key is not None else None
         if not isinstance(decision, Leaf) or not isinstance(decision.result, Field) or self.above is None:
@@ -186,6 +204,16 @@ class Aggregation(Step):
         """Insert elements with their times; ``rows`` as of ``insert_many``."""
         ctx[state].insert_many(elements, ts_ms, rows)
 
+    def take_late(
+        self,
+        state: WindowedHandle[Any, Any],
+        ts_ms: NDArray[np.int64],
+        rows: NDArray[np.intp] | None,
+        letters: bool,
+    ) -> NDArray[np.intp]:
+        """The places of the times that no window takes any more; as that of a state."""
+        return state.take_late(ts_ms, rows, letters=letters)
+
     async def read(self, ctx: Context, state: Windowed[Any, Any], window: Window) -> Rows:
         """The groups of a complete window of the state that is answered."""
         return self.groups(await ctx[state].window_value(window), window, ctx.timestamp_ms)
@@ -209,12 +237,16 @@ class Aggregation(Step):
         if decision is not None:
             return mapped(decision, struct_of(decision), groups)
         assert self.result is not None and groups.columns is not None
-        names = list(groups.columns)[3:]
-        rows = zip(*map(as_list, groups.columns.values()), strict=True)
+        names = list(self.names.values())
+        rows = zip(*(as_list(groups.columns[name]) for name in (*GROUP_COLUMNS, *names)), strict=True)
         made = [
             ReadGroup(key, Window(start, end), dict(zip(names, values, strict=True)), self.names)
             for key, start, end, *values in rows
         ]
+        if self.is_updating:
+            marks = zip(*(as_list(groups.columns[name]) for name in UPDATE_COLUMNS), strict=True)
+            for group, found in zip(made, marks, strict=True):
+                group.final, group.retracted = found
         return groups.replaced(objects=list(map(self.result, made)))
 
 
@@ -244,6 +276,14 @@ class Results(Entry):
     @property
     def is_parted(self) -> bool:
         return self.of is not None and self.of.is_parting
+
+
+def _replaces_rows(step: Step | None) -> bool:
+    """Whether later rows of a step replace earlier ones."""
+    if isinstance(step, Results):
+        return step.of is not None and step.of.is_updating
+    beside = step.others if isinstance(step, United) else ()
+    return step is not None and any(map(_replaces_rows, (step.above, *beside)))
 
 
 @dataclass(eq=False)
@@ -303,7 +343,9 @@ class Top(Step):
         if self.stage == 0:
             raise self.error("top() is per window, and no window is before it; put window() and agg() before it")
         if self.is_parted:
-            raise self.error("rows come in parts behind union() and sessions; put window() and agg() between them")
+            raise self.error(
+                "rows come in parts behind union(), sessions and early results; put window() and agg() between them"
+            )
 
     def take(self, rows: Rows, target: Target) -> None:
         found = without_failing(self, rows, target, self._with_values)

@@ -207,7 +207,7 @@ class _OfRecords(_Target):
     def insert(self, step: Aggregation, rows: Rows) -> None:
         state = self._ctx[self._states[step.number]]
         routed = step.late is not None and bool(step.late.consumers)
-        late = state.take_late(rows.ts_ms, self.fates.index_of(rows), letters=not routed)
+        late = step.take_late(state, rows.ts_ms, self.fates.index_of(rows), not routed)
         if len(late):
             rows = self._without_late(step, rows, late)
         if len(rows):

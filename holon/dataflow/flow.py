@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from holon.columnar.structs.plan import structs_of
+from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.compiling import Compiled, FieldFunction, KindFunction
 from holon.dataflow.errors import FlowError, Place, caller
 from holon.dataflow.expressions import Field, Leaf
@@ -25,6 +26,7 @@ from holon.job import MAIN, Job, Output
 from holon.source import BoundedOutOfOrderness, Source
 from holon.testing import run_job
 from holon.time.units import TimeUnit
+from wcrdt.windows.assigners import GlobalWindow
 from wcrdt.windows.durations import duration_ms
 
 T = TypeVar("T")
@@ -77,6 +79,7 @@ class Flow:
         self._steps: list[Step] = []
         self._files: dict[int, Files] = {}
         self._sources: list[tuple[Source[Any], Entry]] = []
+        self._is_bounded = True
 
     def source(
         self,
@@ -89,6 +92,7 @@ class Flow:
         idle: int | str | None = None,
         start: Literal["earliest", "latest"] = "earliest",
         max_future_skew_ms: int | Literal["live"] | None = "live",
+        bounded: bool = False,
     ) -> Stream[T]:
         """The records of a topic, or of several that are read alike. A flow may have several sources.
 
@@ -99,6 +103,7 @@ class Flow:
                 ``Source.timestamp_unit``; a ``datetime`` field needs none.
             out_of_order: how far in event time records come behind the newest one.
             idle: a partition of these topics without records for so long holds no window open.
+            bounded: these topics end, and the job runs with ``--bounded``: ``GlobalWindow`` may wait for that.
 
         Structs of ``Json`` and ``Arrow`` are read as columns: then an int beyond 64 bits is a bad record
         (``JsonColumns``), or a bad row (``ArrowColumns``).
@@ -133,6 +138,7 @@ class Flow:
         )
         entry = self.added(Entry(self.next_number(), place, None, struct=struct, kinds=kinds))
         self._sources += [(replace(source, topic=each), entry) for each in topics]
+        self._is_bounded &= bounded
         return Stream(self, entry)
 
     def _new_topics(self, topic: str | Sequence[str], place: Place) -> list[str]:
@@ -154,6 +160,7 @@ class Flow:
             raise FlowError(f"the flow {self.name!r} has no source")
         if not sinks:
             raise FlowError(f"the flow {self.name!r} has no sink: nothing of it would leave")
+        self._refuse_endless_windows()
         sources = [self._as_read(source, entry) for source, entry in self._sources]
         entries = {source.topic: entry for source, entry in self._sources}
         compiled = Compiled(entries, tuple(self._steps), _output_names(sinks))
@@ -175,6 +182,14 @@ class Flow:
             late_records="process",
             on_error=self._on_error,
         )
+
+    def _refuse_endless_windows(self) -> None:
+        for step in self._steps:
+            if isinstance(step, Aggregation) and isinstance(step.windows, GlobalWindow) and not self._is_bounded:
+                raise step.error(
+                    "GlobalWindow is complete at the end of all input, and not each source declares one; give "
+                    'early="10s" for results before, or bounded=True to sources of topics that end (run --bounded)'
+                )
 
     def _as_read(self, source: Source[Any], entry: Entry) -> Source[Any]:
         """The source, with columns of each of several Structs where that can be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from types import FunctionType
@@ -24,6 +25,9 @@ E = TypeVar("E")
 
 Identity = tuple[Hashable, ...]
 
+GROUP_COLUMNS = ("key", "window.start_ms", "window.end_ms")
+UPDATE_COLUMNS = ("final", "retracted")
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
@@ -39,6 +43,10 @@ class Group(Generic[K, T]):
 
     key: K
     window: Window
+    final: bool = True
+    """Of early results: whether the window is complete, so that no other result of it comes for this key."""
+    retracted: bool = False
+    """Of early results with ``updates="retract"``: the result before, which is not the key's any more."""
 
     def count(self) -> int:
         """How many rows there are."""
@@ -88,10 +96,15 @@ class ReadGroup(Group[Any, Any]):
 class ColumnGroup(Group[Any, Any]):
     """All groups of a window as columns: ``key``, ``window.start_ms``, ``window.end_ms`` and one of each value.
 
-    ``parts``: how many a key has, where it is a tuple.
+    ``parts``: how many a key has, where it is a tuple. ``updates``: there are early results, with the columns ``final``
+    and ``retracted``.
     """
 
-    def __init__(self, path: Path, names: Mapping[Identity, str], parts: int | None = None) -> None:
+    def __init__(
+        self, path: Path, names: Mapping[Identity, str], parts: int | None = None, updates: bool = False
+    ) -> None:
+        if updates:
+            self.final, self.retracted = (Placeholder(Field((name,)), path, bool) for name in UPDATE_COLUMNS)  # type: ignore[assignment]
         self.key = _key(Placeholder, path, parts)
         self.window = Placeholder(Field(("window",)), path, _WindowFields)  # type: ignore[assignment]
         self._path = path
@@ -107,9 +120,13 @@ class _WindowFields(msgspec.Struct):
 
 
 class FollowedGroup(Group[Any, Any]):
-    """Notes what a function asks for; ``parts`` as of ``ColumnGroup``."""
+    """Notes what a function asks for; ``parts`` and ``updates`` as of ``ColumnGroup``."""
 
-    def __init__(self, path: Path, found: dict[Identity, Aggregate], parts: int | None = None) -> None:
+    def __init__(
+        self, path: Path, found: dict[Identity, Aggregate], parts: int | None = None, updates: bool = False
+    ) -> None:
+        if updates:
+            self.final, self.retracted = (FreePlaceholder(Field((name,)), path) for name in UPDATE_COLUMNS)  # type: ignore[assignment]
         self.key = _key(FreePlaceholder, path, parts)
         self.window = FreePlaceholder(Field(("window",)), path)  # type: ignore[assignment]
         self._path = path
@@ -141,17 +158,44 @@ def plain_value(value: Any) -> Any:
     return float(value) if isinstance(value, Fraction) else value
 
 
-def aggregates_of(function: Callable[[Any], Any], parts: int | None = None) -> dict[Identity, Aggregate]:
+def aggregates_of(
+    function: Callable[[Any], Any], parts: int | None = None, updates: bool = False
+) -> dict[Identity, Aggregate]:
     """All aggregates that a function of a group asks for, whichever way it goes. Raises ``FlowError``.
 
-    ``parts``: how many its key has, where it is a tuple.
+    ``parts``: how many its key has, where it is a tuple; ``updates`` as of ``ColumnGroup``.
     """
     found: dict[Identity, Aggregate] = {}
     try:
-        follow_all_ways(function, lambda path: FollowedGroup(path, found, parts))
+        follow_all_ways(function, lambda path: FollowedGroup(path, found, parts, updates))
     except Untraceable as error:
         raise FlowError(f"which aggregates the function needs cannot be known: {error}") from error
     return found
+
+
+class _MarkedGroup(FollowedGroup):
+    """Notes, too, whether a function reads which results are retracted: as an aggregate of no lattice."""
+
+    @property
+    def retracted(self) -> Any:  # type: ignore[override]
+        self._found["retracted",] = Aggregate("retracted", GCounter(), None)
+        return self._retracted
+
+    @retracted.setter
+    def retracted(self, placeholder: Any) -> None:
+        self._retracted = placeholder
+
+
+def check_marks_retractions(function: Callable[[Any], Any], parts: int | None) -> None:
+    """Raise ``FlowError`` where results and their retractions could not be told apart."""
+    found: dict[Identity, Aggregate] = {}
+    with suppress(Untraceable):  # which is refused with its reason
+        follow_all_ways(function, lambda path: _MarkedGroup(path, found, parts, True))
+        if ("retracted",) not in found:
+            raise FlowError(
+                'with updates="retract" a result is taken back by itself with g.retracted, which the function does not '
+                'read: put it into the row, or use updates="upsert"'
+            )
 
 
 def identity(kind: str, of: Callable[[Any], Any] | None) -> Identity:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from holon.dataflow.adding import FlowSteps, LateVerb, RowVerbs, Windowing
+from holon.dataflow.early.slices import with_early
 from holon.dataflow.groups import Group
 from holon.dataflow.steps import Step
 from holon.files import Files
@@ -19,6 +20,8 @@ U = TypeVar("U")
 K = TypeVar("K")
 E = TypeVar("E")
 V = TypeVar("V")
+
+Updates = Literal["upsert", "retract"]
 
 
 class Stream(RowVerbs, Generic[T]):
@@ -68,9 +71,15 @@ class Stream(RowVerbs, Generic[T]):
         """Group rows by an int, a text, bytes or a tuple of these."""
         return KeyedStream(self._flow, self._step, function)
 
-    def window(self, windows: Assigner | Session) -> WindowedStream[None, T]:
-        """Windows over all rows."""
-        return WindowedStream(self._flow, self._step, None, windows)
+    def window(
+        self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
+    ) -> WindowedStream[None, T]:
+        """Windows over all rows.
+
+        ``early``: results at ends of slices so long, too, each of the rows that came in time before. They are marked
+        by ``g.final``, and replace each other (``updates="upsert"``) or are taken back first (``"retract"``).
+        """
+        return WindowedStream(self._flow, self._step, None, with_early(windows, early, updates))
 
     def per_partition(self) -> PartitionStream[T]:
         """The same rows, where windows are those of each partition by itself."""
@@ -101,9 +110,15 @@ class KeyedStream(Generic[K, T]):
         self._step = step
         self._key = key
 
-    def window(self, windows: Assigner | Session) -> WindowedStream[K, T]:
-        """A group for each key and window."""
-        return WindowedStream(self._flow, self._step, self._key, windows)
+    def window(
+        self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
+    ) -> WindowedStream[K, T]:
+        """A group for each key and window.
+
+        ``early``: results at ends of slices so long, too, each of the rows that came in time before. They are marked
+        by ``g.final``, and replace each other (``updates="upsert"``) or are taken back first (``"retract"``).
+        """
+        return WindowedStream(self._flow, self._step, self._key, with_early(windows, early, updates))
 
 
 class ResultStream(LateVerb, Stream[U], Generic[U, T]):
@@ -204,9 +219,15 @@ class PartitionStream(RowVerbs, Generic[T]):
         """Group rows by an int, a text, bytes or a tuple of these."""
         return PartitionKeyedStream(self._flow, self._step, function)
 
-    def window(self, windows: Assigner | Session) -> PartitionWindowedStream[None, T]:
-        """Windows over all rows."""
-        return PartitionWindowedStream(self._flow, self._step, None, windows)
+    def window(
+        self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
+    ) -> PartitionWindowedStream[None, T]:
+        """Windows over all rows.
+
+        ``early``: results at ends of slices so long, too, each of the rows that came in time before. They are marked
+        by ``g.final``, and replace each other (``updates="upsert"``) or are taken back first (``"retract"``).
+        """
+        return PartitionWindowedStream(self._flow, self._step, None, with_early(windows, early, updates))
 
     def all_partitions(self) -> Stream[T]:
         """The same rows, where windows are those of all partitions together."""
@@ -237,9 +258,15 @@ class PartitionKeyedStream(Generic[K, T]):
         self._step = step
         self._key = key
 
-    def window(self, windows: Assigner | Session) -> PartitionWindowedStream[K, T]:
-        """A group for each key and window."""
-        return PartitionWindowedStream(self._flow, self._step, self._key, windows)
+    def window(
+        self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
+    ) -> PartitionWindowedStream[K, T]:
+        """A group for each key and window.
+
+        ``early``: results at ends of slices so long, too, each of the rows that came in time before. They are marked
+        by ``g.final``, and replace each other (``updates="upsert"``) or are taken back first (``"retract"``).
+        """
+        return PartitionWindowedStream(self._flow, self._step, self._key, with_early(windows, early, updates))
 
 
 class PartitionResultStream(LateVerb, PartitionStream[U], Generic[U, T]):

@@ -81,15 +81,28 @@ class WindowedHandle(Generic[E, V]):
         return self._scope.insert_many(self.name, elements, ts_ms, rows)
 
     def take_late(
-        self, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None = None, *, letters: bool = False
+        self,
+        ts_ms: NDArray[np.int64],
+        rows: NDArray[np.intp] | None = None,
+        *,
+        letters: bool = False,
+        judged_ms: NDArray[np.int64] | None = None,
     ) -> NDArray[np.intp]:
         """The places of the times that no window of this state takes any more, for the function to route.
 
         They count as late for the state, as if they had been inserted: insert the others. Without ``letters`` their
-        records do not go to the late output for that. ``rows`` as in ``insert_many``. Raises ``TrackError`` in an
-        ``on_window`` handler, where no record is in hand.
+        records do not go to the late output for that. ``rows`` as in ``insert_many``. ``judged_ms``: the times for
+        which they are inserted, where these are others. Raises ``TrackError`` in an ``on_window`` handler, where no
+        record is in hand.
         """
-        return self._scope.take_late(self.name, ts_ms, rows, letters)
+        return self._scope.take_late(self.name, ts_ms, rows, letters, judged_ms)
+
+    def in_order(self, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None = None) -> NDArray[np.int64]:
+        """The times, or the watermark before the row (less allowed lateness) where that is later.
+
+        So none of them is late, and none is for a window that others have read. ``rows`` as in ``insert_many``.
+        """
+        return self._scope.in_order(self.name, ts_ms, rows)
 
     def window_value(self, window: Window) -> SafeRead[V]:
         """The safe read (Holon, section 3.1): ``await`` gives the completed window's value.

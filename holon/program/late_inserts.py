@@ -43,16 +43,18 @@ class LateInserts:
         watermarks_ms: NDArray[np.int64] | int,
         rows: NDArray[np.intp] | None,
         letters: bool,
+        judged: NDArray[np.int64] | None = None,
     ) -> NDArray[np.intp]:
-        """Find and keep the times that no window of the state takes; gives their places.
+        """Find and keep the times that no window of the state takes; gives their places. ``judged``: by other times.
 
         ``watermarks_ms``: those before their rows of the batch, or of the record in hand. ``rows`` None: all.
         """
+        by = times if judged is None else judged
         if isinstance(watermarks_ms, int):
-            late = late_places(windows, times, np.full(len(times), watermarks_ms), self._lateness_ms)
+            late = late_places(windows, by, np.full(len(times), watermarks_ms), self._lateness_ms)
             places = [IN_HAND] * len(late)
         else:
-            late = late_places(windows, times, watermarks_ms, self._lateness_ms)
+            late = late_places(windows, by, watermarks_ms, self._lateness_ms)
             places = (late if rows is None else np.asarray(rows)[late]).tolist()
         found = zip(places, times[late].tolist(), strict=True)
         self.rows += [LateRow(state, row, ts, letters) for row, ts in found]

@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 from holon.errors import NondeterminismError, TrackError, refuse_returned
 from holon.program import window_read_errors as window_reads
 from holon.program.checkpointable import CheckpointableLocals
-from holon.program.insert_arguments import (
-    check_heights,
-    checked_time,
-    checked_times,
-    take_rows,
-    watermarks_of,
-)
+from holon.program.insert_arguments import check_heights, checked_time, checked_times, take_rows, watermarks_of
 from holon.program.insert_buffer import GatheredRows, gathering, is_lasting
 from holon.program.late_inserts import LateInserts
 from holon.program.own_windows import OwnWindows
@@ -179,23 +173,29 @@ class Scope:
         return late
 
     def take_late(
-        self, name: str, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None, letters: bool
+        self, name: str, ts_ms: Any, rows: NDArray[np.intp] | None, letters: bool, judged_ms: Any
     ) -> NDArray[np.intp]:
         self._writable(name)
         if self.track_name == "window":
             raise TrackError(f"take_late of {name!r} in a handler, where insert gives False")
         times = checked_times(name, ts_ms)
         watermarks = watermarks_of(name, self.row_watermarks, len(times), rows)
-        late = self._keep_late(name, times, watermarks, rows, letters)
+        late = self._keep_late(name, times, watermarks, rows, letters, judged_ms)
         closed = map(self.windowed[name].windows.windows_for, times[late].tolist())
         self._count_late(sum(map(len, closed)))
         return late
 
     def _keep_late(
-        self, name: str, times: Any, watermarks: NDArray[np.int64] | None, rows: Any, letters: bool
+        self, name: str, times: Any, watermarks: NDArray[np.int64] | None, rows: Any, letters: bool, judged: Any = None
     ) -> NDArray[np.intp]:
         at_ms = self.watermark_ms if watermarks is None else watermarks
-        return self.late.add(name, self.windowed[name].windows, times, at_ms, rows, letters)
+        return self.late.add(name, self.windowed[name].windows, times, at_ms, rows, letters, judged)
+
+    def in_order(self, name: str, ts_ms: Any, rows: NDArray[np.intp] | None) -> NDArray[np.int64]:
+        if self.track_name == "window":
+            return ts_ms
+        watermarks = watermarks_of(name, self.row_watermarks, len(ts_ms), rows)
+        return np.maximum(ts_ms, (self.watermark_ms if watermarks is None else watermarks) - self.replica.lateness_ms)
 
     def _insert_rows(
         self, name: str, track: OwnTrack, actor: int, elements: Any, times: Any, watermarks: NDArray[np.int64] | None

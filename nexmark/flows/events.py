@@ -84,4 +84,5 @@ class Events:
             time=lambda event: event.time_ms,
             out_of_order=self.out_of_orderness_ms,
             max_future_skew_ms=self.max_future_skew_ms,
+            bounded=True,
         )

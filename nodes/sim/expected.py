@@ -13,14 +13,12 @@ from typing import Any
 
 from nodes.sim.failing import expected as failing
 from nodes.sim.flows import expected as flows
+from nodes.sim.flows.cases import EARLY, SESSIONS, SLIDING
 from nodes.sim.inputs.decoding import delay_ms, event_of
 from nodes.sim.jobs import CASES, MAX_FUTURE_SKEW_MS
 from nodes.sim.keyed import expected as by_key
 from nodes.sim.keyed.cases import SHARDED
 from nodes.sim.options import Options
-
-SESSIONS = ("flow-sessions", "flow-sessions-backlog", "flow-sessions-late")
-SLIDING = ("flow-sliding", "flow-sliding-backlog", "flow-sliding-late")
 
 
 @dataclass(slots=True)
@@ -337,10 +335,6 @@ def _late_rows(options: Options, accepted: list[Record]) -> list[Any]:
     return flows.by_late_rows(options.window_ms, _timed(options, accepted))
 
 
-def _sessions(options: Options, accepted: list[Record]) -> list[Any]:
-    return flows.by_sessions(options.window_ms, _placed(options, accepted))
-
-
 def _placed(options: Options, accepted: list[Record]) -> list[tuple[int, dict[str, Any], int | None]]:
     timed = zip(accepted, _timed(options, accepted), strict=True)
     return [(record.partition, *at) for record, at in timed]
@@ -367,7 +361,8 @@ _RESULTS = {
     ),
     "flow-dead-rows": _beside_dead_rows,
     "flow-late-rows": _late_rows,
-    **dict.fromkeys(SESSIONS, _sessions),
+    **dict.fromkeys(SESSIONS, lambda o, accepted: flows.by_sessions(o.window_ms, _placed(o, accepted))),
+    **dict.fromkeys(EARLY, lambda o, accepted: flows.by_early(o.window_ms, _placed(o, accepted))),
     **dict.fromkeys(SLIDING, lambda o, accepted: flows.by_sliding(o.window_ms, _placed(o, accepted))),
     "flow-stages": lambda options, accepted: flows.by_stages(options.window_ms, _parted(options, accepted)),
     **dict.fromkeys(
@@ -395,6 +390,7 @@ _DEAD_ROWS = {
 _FATES = {
     "flow-late-rows": (flows.fates_of_late_rows, flows.closed_through),
     **dict.fromkeys(SESSIONS, (flows.fates_of_sessions, flows.closed_by_sessions)),
+    **dict.fromkeys(EARLY, (flows.fates_of_early, flows.closed_by_early)),
     **dict.fromkeys(SLIDING, (flows.fates_of_sliding, flows.closed_by_sliding)),
 }
 """Of flows whose windows judge rows by themselves: the fate of each record, and the end of the last window."""

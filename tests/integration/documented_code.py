@@ -200,6 +200,15 @@ with open_log("embedded:data/log") as log:
         'flow = Flow("visits")\nclicks = flow.source("clicks", Json(Click), time=lambda c: c.ts)\n',
         'assert flow.collect({"clicks": [Click(5, "ann", "home")]}) == [["ann", 5, 1_800_005, 1]]\n',
     ),
+    ("docs/programming.md", "by_user = clicks.key_by(lambda c: c.user)"): Around(
+        "import msgspec\nfrom examples.sessions import Click\nfrom holon import Json, Tumbling\n"
+        "from holon.dataflow import Flow\n\nclass Total(msgspec.Struct):\n"
+        "    user: str\n    end_ms: int\n    clicks: int\n    final: bool\n\n"
+        'flow = Flow("totals")\nclicks = flow.source("clicks", Json(Click), time=lambda c: c.ts)\n',
+        'rows = flow.collect({"clicks": [Click(5, "ann", "home"), Click(20_000, "bob", "home")]})\n'
+        'assert [(row["user"], row["final"]) for row in rows[:2]] == [("ann", False), ("bob", False)]\n'
+        "assert len(rows) == 4\n",
+    ),
     ("docs/programming.md", "accounts = Local[dict[int, Account]]({})"): Around(
         f"{_HOLON}class Account(msgspec.Struct):\n    balance: int\n\nclass Accounts(ProcessingFunction[Event]):\n",
         "    def process(self, event: Event, ctx: Context) -> None:\n"

@@ -35,6 +35,7 @@ from wcrdt.lattices import maps
 from wcrdt.replica.pane_sums import PaneSums
 from wcrdt.windows.panes import Panes
 
+assert settings.default is not None
 EXAMPLES = max(20, settings.default.max_examples // 8)  # one costs as much as several of other laws
 DELAY_MS = 5
 SIZES = {"all": 50, "mine": 40, "later": 80}

@@ -10,6 +10,7 @@ from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, SIX
 from nodes.sim.flows.jobs import (
     Given,
     by_dead_rows,
+    by_early,
     by_flow,
     by_late_rows,
     by_sessions,
@@ -21,6 +22,11 @@ from nodes.sim.flows.jobs import (
 
 if TYPE_CHECKING:
     from nodes.sim.options import Options
+
+
+EARLY = ("flow-early", "flow-early-backlog", "flow-early-late")
+SESSIONS = ("flow-sessions", "flow-sessions-backlog", "flow-sessions-late")
+SLIDING = ("flow-sliding", "flow-sliding-backlog", "flow-sliding-late")
 
 
 def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> dict[str, Case]:
@@ -35,6 +41,7 @@ def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> d
     topics = Case(
         lambda options: by_topics(options, idle(options)), further_topics=("orders",), idle=True, since=FIFTH_SEED
     )
+    early = Case(lambda options: by_early(options, given), windowed=False, since=SIXTH_SEED)
     return {
         "flow": Case(lambda options: by_flow(options, given), since=FIRST_SEED),
         "flow-dead-rows": Case(
@@ -64,6 +71,9 @@ def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> d
         "flow-topics-backlog": replace(topics, backlog=True),
         "flow-topics-idle": topics,
         "flow-verbs": Case(lambda options: by_verbs(options, given), buries=True, since=SECOND_SEED),
+        "flow-early": early,
+        "flow-early-backlog": replace(early, make=lambda o: by_early(o, idle(o)), idle=True, backlog=True),
+        "flow-early-late": replace(early, make=lambda o: by_early(o, late(o)), late_by=1),
         "flow-sliding": Case(lambda options: by_sliding(options, given), windowed=False, since=SIXTH_SEED),
         "flow-sliding-backlog": Case(
             lambda options: by_sliding(options, idle(options)),

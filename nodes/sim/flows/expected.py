@@ -179,6 +179,50 @@ def closed_by_sessions(window_ms: int, events: Timed) -> int | None:
     return max(due, _end(due - 1, 3 * window_ms))
 
 
+def by_early(window_ms: int, events: Placed) -> list[Any]:
+    """As the flow of that name."""
+    size_ms, every_ms = 2 * window_ms, max(1, window_ms // 3)
+    results: list[Any] = [{"missed": e["id"]} for _, e, at in events if not _is_open(_end(e["ts"], size_ms), at)]
+    for retracts, slice_ms in ((False, every_ms), (True, window_ms - 1)):
+        slices: dict[tuple[int, Any, int], list[int]] = defaultdict(list)
+        for partition, event, at in events:
+            end = _end(event["ts"], size_ms)
+            if _is_open(end, at) and (event["key"] % 2 or not retracts):
+                in_order = event["ts"] if at is None else max(event["ts"], at)
+                key = (partition, -1) if retracts else (0, event["key"])
+                slices[end, key, min(end, _end(in_order, slice_ms))].append(event["amount"])
+        for end, key in sorted({(end, key) for end, key, _ in slices}):
+            mine = {at: amounts for (e, k, at), amounts in slices.items() if (e, k) == (end, key)}
+            results += _updates(end, key[1], mine, retracts)
+    return results
+
+
+def _updates(end: int, key: int, slices: Mapping[int, list[int]], retracts: bool) -> list[Any]:
+    """Of one key of a window: a result at the end of each slice with rows, and at that of the window."""
+    results: list[Any] = []
+    amounts: list[int] = []
+    for at in sorted({*slices, end}):
+        if retracts and amounts:
+            results.append({**results[-1], "retracted": True})
+        amounts += slices.get(at, [])
+        total = max(amounts) if retracts else sum(amounts)
+        found = {"end": end, "key": key, "count": len(amounts), "amount": total, "final": at == end, "retracted": False}
+        results.append(found)
+    return results
+
+
+def fates_of_early(window_ms: int, events: Timed) -> list[Fate]:
+    """The fate of each event of that flow. Odd keys have two states, the second of which gives letters."""
+    late = [(not _is_open(_end(event["ts"], 2 * window_ms), at), event["key"] % 2) for event, at in events]
+    return [Fate(missed, missed and odd > 0, missed * (1 + odd), False, missed * (1 + odd)) for missed, odd in late]
+
+
+def closed_by_early(window_ms: int, events: Timed) -> int | None:
+    """Of that flow: the end of the last window; None: there is none."""
+    ends = [(_end(event["ts"], 2 * window_ms), at) for event, at in events]
+    return max((end for end, at in ends if _is_open(end, at)), default=None)
+
+
 def by_sliding(window_ms: int, events: Placed) -> list[Any]:
     """As the flow of that name."""
     slide_ms = max(1, window_ms // 3)

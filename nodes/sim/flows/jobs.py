@@ -83,6 +83,17 @@ class Late(msgspec.Struct):
     end: int
 
 
+class Update(msgspec.Struct):
+    """One key of one window so far."""
+
+    end: int
+    key: int
+    count: int
+    amount: int
+    final: bool
+    retracted: bool
+
+
 class Odd(msgspec.Struct):
     """Rows of odd keys in a window."""
 
@@ -292,6 +303,31 @@ def by_sliding(options: Options, given: Given) -> Job:
 
 def slide_of(options: Options) -> int:
     """How far the windows of that flow are apart."""
+    return max(1, options.window_ms // 3)
+
+
+def by_early(options: Options, given: Given) -> Job:
+    """Early results by key as upserts; and of odd keys, on each partition, with retractions. Late rows have an output.
+
+    Slices of the latter do not divide the window.
+    """
+    flow = Flow("flow-early", lateness=given.lateness_ms)
+    events, windows = _source(flow, options, given), Tumbling(2 * options.window_ms)
+    early = events.key_by(lambda e: e.key).window(windows, early=early_of(options), updates="upsert")
+    totals = early.agg(
+        lambda g: Update(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount), g.final, g.retracted)
+    )
+    totals.sink(given.output, key=lambda row: row.key)
+    totals.late.map(lambda e: Missed(e.id)).sink("missed")
+    odd = events.filter(lambda e: e.key % 2 == 1).per_partition()
+    odd.window(windows, early=options.window_ms - 1, updates="retract").agg(
+        lambda g: Update(g.window.end_ms, -1, g.count(), g.max(lambda e: e.amount), g.final, g.retracted)
+    ).sink("odd")
+    return flow.job
+
+
+def early_of(options: Options) -> int:
+    """How far the early results of that flow are apart."""
     return max(1, options.window_ms // 3)
 
 

@@ -54,7 +54,7 @@ def drawn(seed: int, rows: int = 400) -> list[Bid]:
 
 
 def bids_of(flow: Flow) -> Stream[Bid]:
-    return flow.source("bids", Json(Bid), time=lambda b: b.at, out_of_order="1s")
+    return flow.source("bids", Json(Bid), time=lambda b: b.at, out_of_order="1s", bounded=True)
 
 
 def outputs(flow: Flow, rows: list[Bid], *outputs: str, cut: int = 400, fail: bool = False) -> list[list[Any]]:
@@ -282,9 +282,8 @@ def test_a_division_by_zero_is_the_dead_letter_of_its_record() -> None:
 
 def test_times_and_keys_of_functions_that_are_called() -> None:
     flow = Flow("called")
-    stream = flow.source("bids", Json(Bid), time=lambda b: int(b.at) + 0 * len(b.channel)).key_by(
-        lambda b: b.channel[:2]
-    )
+    bids = flow.source("bids", Json(Bid), time=lambda b: int(b.at) + 0 * len(b.channel), bounded=True)
+    stream = bids.key_by(lambda b: b.channel[:2])
     stream.window(GlobalWindow()).agg(lambda g: g.key).window(GlobalWindow()).agg(lambda g: g.count()).sink("out")
     assert outputs(flow, drawn(4)) == [[3]]
 

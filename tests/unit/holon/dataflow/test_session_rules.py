@@ -79,7 +79,7 @@ def test_top_is_refused_behind_sessions_and_allowed_behind_windows_of_them() -> 
         found.window(Tumbling(100)).agg(lambda g: g.count()).top(1, by=lambda n: n).sink("out")
         found.filter(lambda n: n > 0).top(1, by=lambda n: n)
 
-    with pytest.raises(FlowError, match=r"step 7 \(top, .*come in parts behind union\(\) and sessions"):
+    with pytest.raises(FlowError, match=r"step 7 \(top, .*come in parts behind union\(\), sessions and early results"):
         flow_of(build)
 
 
