@@ -129,10 +129,10 @@ SESSIONS = (
         tests=("tests/laws/test_shards.py",),
     ),
     Mutant(
-        "every partition answers for the keys of all shards from its number on",
-        "holon/outputs/shards.py",
-        "wires[shard]) if shard in wires",
-        "wires[max(wires)]) if shard in wires",
+        "every partition with a key answers for the keys of all shards",
+        "wcrdt/lattices/keyed/sharding.py",
+        "return value.from_wire(wires[shard]) if shard in wires",
+        "return value if shard in wires",
         tests=("tests/unit/holon/program/test_sharded_states.py",),
     ),
     Mutant(

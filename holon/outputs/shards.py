@@ -65,8 +65,3 @@ class KeyShards(NamedTuple):
     def wires(self, value: AnyMap, only: int | None = None) -> dict[int, type_of_wire]:
         """The bytes of the keys of each shard that has some, or of one alone."""
         return wires_by_shard(value, self, only)
-
-    def part(self, value: AnyMap, shard: int) -> AnyMap | None:
-        """The keys of one shard; None: it has none."""
-        wires = self.wires(value, shard)
-        return value.from_wire(wires[shard]) if shard in wires else None

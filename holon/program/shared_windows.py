@@ -8,29 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from holon.outputs.shards import KeyShards
-from wcrdt.lattices.keyed.sharding import AnyMap
+from wcrdt.lattices.keyed.sharding import AnyMap, Sharding, part_of
 from wcrdt.lattices.maps import KeyedMap
 from wcrdt.replica.replica import AnyLattice, Replica
 from wcrdt.windows.assigners import Window
 
 
 class SharedWindows:
-    """Of ``partition``. ``sharded``: the states of which it reads its keys alone.
+    """Of ``partition``. ``sharded``: the states of which it reads its keys alone; ``shards``: those of keys.
 
     ``shard``: a replica with the pieces for this partition; of sharded states that it does not have, whole
     contributions are in ``replica``.
     """
 
     def __init__(
-        self, replica: Replica, partition: int, sharded: Collection[str] = (), shard: Replica | None = None
+        self,
+        replica: Replica,
+        partition: int,
+        shards: Sharding,
+        sharded: Collection[str] = (),
+        shard: Replica | None = None,
     ) -> None:
         self.replica = replica
         self.shard = shard
         self._partition = partition
         self._pieces = frozenset() if shard is None else frozenset(shard.shapes)
         self._whole = frozenset(sharded) - self._pieces
-        self._shards = KeyShards(len(replica.slots))
+        self._shards = shards
         self._parts: dict[tuple[str, Window], AnyMap | None] = {}
 
     @property
@@ -79,5 +83,5 @@ class SharedWindows:
         if known not in self._parts:
             value = self.replica.final_value(state, window)
             assert isinstance(value, KeyedMap), f"{state} has no keys"
-            self._parts[known] = self._shards.part(value, self._partition)
+            self._parts[known] = part_of(value, self._shards, self._partition)
         return self._parts[known]

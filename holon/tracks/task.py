@@ -16,6 +16,7 @@ from holon.input_layout import InputLayout
 from holon.job import Job
 from holon.outputs.outbox import Outbox
 from holon.outputs.runs import OutputRun
+from holon.outputs.shards import KeyShards
 from holon.program.context import Context
 from holon.program.function import Functions
 from holon.program.handles import LocalHandle, WindowedHandle, windowed_handle
@@ -65,7 +66,7 @@ class PartitionTask:
         self.partition = partition
         self.replica = replica
         program = job.program
-        shared = SharedWindows(replica, partition, program.sharded, shard)
+        shared = SharedWindows(replica, partition, KeyShards(partitions), program.sharded, shard)
         self.scope = Scope(program, partition, shared, job.window_retention_ms)
         self._pieces = ShardPieces(self.scope.record, partitions, () if shard is None else shard.shapes)
         self.scope.record.position = self.scope.record.broadcast_position = (start_offset, 0)

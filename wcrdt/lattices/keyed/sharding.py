@@ -44,6 +44,12 @@ def wires_by_shard(value: AnyMap, sharding: Sharding, only: int | None = None) -
     return {shard: value.of_entries(parts[shard]).to_wire() for shard in sorted(parts)}
 
 
+def part_of(value: AnyMap, sharding: Sharding, shard: int) -> AnyMap | None:
+    """The keys of one shard; None: it has none."""
+    wires = wires_by_shard(value, sharding, shard)
+    return value.from_wire(wires[shard]) if shard in wires else None
+
+
 def _of_columns(value: AnyMap, columns: KeyedColumns, sharding: Sharding, only: int | None) -> dict[int, type_of_wire]:
     keys, rows = columns.ordered()
     shards = sharding.of_keys(keys)
