@@ -382,4 +382,11 @@ FLOWS = (
         "                self._call([stack.pop() and _OTHER], _taken(stack, 2), stack)",
         tests=FORMATS,
     ),
+    Mutant(
+        "equal rows of top are in the order of the last keys",
+        "holon/dataflow/aggregations.py",
+        'np.argsort(values[candidates][::-1], kind="stable")[::-1]',
+        'np.argsort(values[candidates], kind="stable")',
+        tests=("tests/unit/holon/dataflow/test_top.py",),
+    ),
 )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.code_scan import Untraceable
-from holon.dataflow.expressions import Field, Leaf
+from holon.dataflow.expressions import Field, Indices, Leaf
 from holon.dataflow.failing_rows import in_order_without_failing, without_failing
 from holon.dataflow.groups import (
     GROUP_COLUMNS,
@@ -46,6 +46,7 @@ from holon.program.function import HandlerScope
 from holon.program.handles import WindowedHandle
 from holon.program.states import WCRDT, StateDeclaration, Windowed, WLocal
 from wcrdt import ColumnsOf, GCounter, Lattice, RecordOf
+from wcrdt.lattices.columns import height, number_column
 from wcrdt.windows.assigners import Assigner, Window
 from wcrdt.windows.panes import panes_of
 
@@ -223,7 +224,7 @@ class Aggregation(Step):
         keys, values = value.columns() if self.key is not None else ([None], {name: [v] for name, v in value.items()})
         if not isinstance(values, Mapping):  # some lattices and keys are no columns
             values = {name: [each[name] for each in values] for name in self.names.values()}
-        count = len(as_list(keys))
+        count = height(keys)
         columns = {name: each if isinstance(each, np.ndarray) else list(map(plain_value, as_list(each)))
                    for name, each in values.items()}  # fmt: skip
         return Rows(np.full(count, ts_ms), np.arange(count), columns={
@@ -352,12 +353,28 @@ class Top(Step):
         if found is None:
             return
         rows, values = found
+        numbers = number_column(values)
+        places = self._largest(as_list(values), rows, target) if numbers is None else self._largest_numbers(numbers)
+        self.pass_on(rows.take(np.array(places, np.intp)), target)
+
+    def _largest(self, values: list[Any], rows: Rows, target: Target) -> list[int]:
+        """The places of the rows that are kept, in their order."""
         order = in_order_without_failing(self, rows, values, target)
         kept = order[: self.n]
         if self.ties == "all" and len(order) > self.n:
             last = values[order[self.n - 1]]
             kept += [place for place in order[self.n :] if values[place] == last]
-        self.pass_on(rows.take(np.array(kept, np.intp)), target)
+        return kept
 
-    def _with_values(self, rows: Rows) -> tuple[Rows, list[Any]]:
-        return rows, as_list(column(self._followed[0], self.by, rows))
+    def _largest_numbers(self, values: NDArray[Any]) -> Indices:
+        """The same of a column of numbers."""
+        candidates = np.arange(len(values))
+        if len(values) > self.n:
+            least = np.partition(values, -self.n)[-self.n]
+            candidates = np.flatnonzero(values >= least)
+        # Ascending from behind, read from behind: of equal ones the first comes first.
+        order = len(candidates) - 1 - np.argsort(values[candidates][::-1], kind="stable")[::-1]
+        return candidates[order if self.ties == "all" else order[: self.n]]
+
+    def _with_values(self, rows: Rows) -> tuple[Rows, Column]:
+        return rows, column(self._followed[0], self.by, rows)

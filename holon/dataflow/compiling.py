@@ -236,7 +236,7 @@ class _OfWindows(_Target):
         super().__init__(ctx, outputs, states)
         assert groups.columns is not None
         self.takes_failing = ctx.on_error == "dead-letter"
-        self._keys = as_list(groups.columns["key"])
+        self._keys = groups.columns["key"]
 
     def emit(self, step: Sink, rows: Rows) -> None:
         values = json_rows(rows)
@@ -276,7 +276,7 @@ class _OfWindows(_Target):
         self._ctx.emit_dead(
             row.objects()[0] if of is None else None,
             step=f"step {step.number} ({step.verb if of is None else of.verb}, {step.place})",
-            key=self._keys[int(row.index[0])],
+            key=as_list(self._keys)[int(row.index[0])],
             reason=f"the function raised {described(error)}\n{own_frames(error)}".rstrip(),
         )
 
