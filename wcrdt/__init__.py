@@ -12,6 +12,7 @@ from wcrdt.lattices.extremes import Max, Min
 from wcrdt.lattices.histogram import Histogram
 from wcrdt.lattices.maps import ColumnsOf, MapOf
 from wcrdt.lattices.max_by import MaxBy, MinBy
+from wcrdt.lattices.of_largest import OfLargest
 from wcrdt.lattices.orset import ORSet
 from wcrdt.lattices.records import PairOf, RecordOf
 from wcrdt.lattices.sets import CountDistinct, GSet
@@ -44,6 +45,7 @@ __all__ = [
     "Min",
     "MinBy",
     "ORSet",
+    "OfLargest",
     "PNCounter",
     "PairOf",
     "Quantiles",

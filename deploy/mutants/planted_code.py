@@ -1,4 +1,4 @@
-"""Bugs in what is noticed of a program that has changed: its code, the types of its state, and nodes side by side."""
+"""Bugs in what is noticed of changed programs (code, types of state, nodes side by side), and in the largest keys."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ FITTING = "tests/unit/holon/fingerprint/test_fitting.py::"
 RULE = "tests/unit/nodes/machine/ownership/test_code_rule.py::"
 DRIFT = "tests/unit/nodes/machine/test_partition_drift.py::"
 DIALOGUES = "tests/unit/nodes/machine/test_ownership_dialogues.py::"
+
+BEST = ("tests/unit/wcrdt/test_lattices_best.py",)
 
 CODE = (
     Mutant(
@@ -86,5 +88,29 @@ CODE = (
         "        living = [node for node in self.member.live(now_ms) if node != self.node]\n",
         "        living = [node for node in self.ownership.members if node != self.node]\n",
         tests=(RULE + "test_other_code_goes_on_when_no_other_node_is_there",),
+    ),
+)
+
+LARGEST = (
+    Mutant(
+        "a larger key joins what came with the smaller one",
+        "wcrdt/lattices/of_largest.py",
+        "            self._key, self._inner = other._key, other._inner.copy()",
+        "            self._key, _ = other._key, self._inner.merge(other._inner)",
+        tests=BEST,
+    ),
+    Mutant(
+        "texts of rows that are not the largest are taken unseen",
+        "wcrdt/lattices/of_largest.py",
+        "            check_all_texts(keys) if keys is not None else None",
+        "            pass",
+        tests=BEST,
+    ),
+    Mutant(
+        "texts of other alphabets are taken for ASCII",
+        "wcrdt/lattices/keyed/spans.py",
+        ".max(initial=0)) < 0x80",
+        ".max(initial=0)) <= 0xFF",
+        tests=BEST,
     ),
 )

@@ -21,8 +21,8 @@ FLOWS = (
     Mutant(
         "bids on the border of two windows of q7 match their own window alone",
         "nexmark/flows/windows.py",
-        "Candidate(e.window_end - _MS, e.price, e.num, e.bid, False)",
-        "Candidate(e.window_end, e.price, e.num, e.bid, False)",
+        "Candidate(g.window.start_ms, g.key[0], g.count(), g.key[1:], False)",
+        "Candidate(g.window.end_ms, g.key[0], g.count(), g.key[1:], False)",
         tests=NEXMARK,
     ),
     Mutant(
@@ -190,7 +190,7 @@ FLOWS = (
     Mutant(
         "dead rows behind a window have the key of another row",
         "holon/dataflow/compiling.py",
-        "key=self._keys[int(row.index[0])]",
+        "key=as_list(self._keys)[int(row.index[0])]",
         "key=self._keys[0]",
         tests=DEAD_ROWS,
         case="flow-dead-rows",

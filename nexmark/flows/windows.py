@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from holon.dataflow import Session, Sliding, Tumbling
+from holon.dataflow import Group, Session, Sliding, Tumbling
 from nexmark.flows.events import Events
-from wcrdt import BoolOr, GSet
+from wcrdt import Bag, BoolOr, GSet, OfLargest
 
 TEN_SECONDS = Tumbling("10s")
 SESSIONS = Session("10s", "10s")
@@ -40,23 +42,13 @@ class TimedBid(msgspec.Struct, frozen=True, rename="camel"):
     time_ms: int
 
 
-class Equal(msgspec.Struct, frozen=True):
-    """Bids of a window that are equal in all fields: ``num`` of them."""
-
-    bid: tuple[int, int, int, str, str]
-    price: int
-    num: int
-    window_end: int
-    time_ms: int
-
-
 class Candidate(msgspec.Struct, frozen=True):
-    """Equal bids that may be the highest of a window: its own, or such at its end."""
+    """Equal bids that may be the highest of a window: its own, or such at its end; ``bid`` has their other fields."""
 
     window_end: int
     price: int
     num: int
-    bid: tuple[int, int, int, str, str]
+    bid: tuple[int, int, str, str]
     is_own: bool
 
 
@@ -190,27 +182,40 @@ def q12(events: Events) -> None:
 
 def q7(events: Events) -> None:
     """The bids at the highest price of each window, with those exactly at its end, as the official join has it."""
-    equal = (
-        events.bids(TimedBid)
-        .key_by(lambda b: (b.auction, b.bidder, b.price, b.date_time, b.extra))
-        .window(TEN_SECONDS)
-        .agg(lambda g: Equal(g.key, g.max(lambda b: b.price), g.count(), g.window.end_ms, g.max(lambda b: b.time_ms)))
+    bids = events.bids(TimedBid)
+    own = (
+        bids.window(TEN_SECONDS)
+        .agg(lambda g: (g.window.end_ms, highest_bids(g)))
+        .flat_map(lambda found: [Candidate(found[0], found[1][0], n, bid, True) for bid, n in found[1][1].items()])
     )
-    highest = equal.top(1, by=lambda e: e.price, ties="all")
-    at_border = equal.filter(lambda e: e.time_ms % _MS == 0)
+    at_border = (
+        bids.filter(lambda b: b.time_ms % _MS == 0)
+        .key_by(lambda b: (b.price, b.auction, b.bidder, b.date_time, b.extra))
+        .window(TEN_SECONDS)
+        .agg(lambda g: Candidate(g.window.start_ms, g.key[0], g.count(), g.key[1:], False))
+    )
     (
-        highest.map(lambda e: Candidate(e.window_end, e.price, e.num, e.bid, True))
-        .union(at_border.map(lambda e: Candidate(e.window_end - _MS, e.price, e.num, e.bid, False)))
+        own.union(at_border)
         .key_by(lambda c: (c.window_end, c.price))
         .window(NEXT_TOO)
-        .agg(
-            lambda g: (
-                g.fold(BoolOr(), lambda c: c.is_own) and g.key[0] == g.window.end_ms - _MS,
-                g.key[0],
-                g.fold(GSet(), lambda c: (c.bid, c.num)),
-            )
-        )
+        .agg(lambda g: (is_of_window(g), g.key, g.fold(GSet(), lambda c: (c.bid, c.num))))
         .filter(lambda found: found[0])
-        .flat_map(lambda found: [Highest(*bid, found[1]) for bid, num in sorted(found[2]) for _ in range(num)])
+        .flat_map(lambda found: [highest(bid, *found[1]) for bid, n in sorted(found[2]) for _ in range(n)])
         .sink("q7")
     )
+
+
+def highest_bids(g: Group[None, TimedBid]) -> Any:
+    """The highest price, and how often each bid with it was made."""
+    return g.fold(OfLargest(Bag()), lambda b: (b.price, (b.auction, b.bidder, b.date_time, b.extra)))
+
+
+def is_of_window(g: Group[tuple[int, int], Candidate]) -> bool:
+    """Whether the price is the highest of the first of the two windows."""
+    return g.fold(BoolOr(), lambda c: c.is_own) and g.key[0] == g.window.end_ms - _MS
+
+
+def highest(bid: tuple[int, int, str, str], window_end: int, price: int) -> Highest:
+    """A result."""
+    auction, bidder, date_time, extra = bid
+    return Highest(auction, bidder, price, date_time, extra, window_end)

@@ -1,11 +1,12 @@
 """Max, Min, MaxBy, MinBy, TopK and the flags."""
 
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
 
-from wcrdt import BoolAnd, BoolOr, Max, MaxBy, Min, MinBy, TopK
+from wcrdt import Bag, BoolAnd, BoolOr, Max, MaxBy, Min, MinBy, OfLargest, ORSet, TopK
 
 
 def test_an_empty_extreme_reads_none_and_takes_no_none():
@@ -151,3 +152,44 @@ def test_flags_flip_once():
     assert (some.value, every.value) == (True, False)
     with pytest.raises(TypeError, match="takes bools"):
         some.insert(1)  # type: ignore[arg-type]
+
+
+class Spans(list[str]):
+    """A column of texts as one buffer."""
+
+    def utf8(self) -> Any:
+        rows = [row.encode("utf-8", "surrogatepass") for row in self]
+        ends = np.cumsum([len(row) + 1 for row in rows]) - 1
+        return np.frombuffer(b"|".join(rows) + bytes(8), np.uint8), ends - [len(row) for row in rows], ends
+
+    def take(self, rows: Any) -> list[str]:
+        return [self[row] for row in rows.tolist()]
+
+
+def test_of_largest_has_equal_elements_as_often_as_they_come():
+    best = OfLargest(Bag())
+    prices, ids = np.array([3, 5, 5, 5, 4]), np.array([1, 2, 3, 2, 4])
+    best.insert_many((prices, (ids, Spans(["a", "ü", "b", "ü", "c"]))), actor=1)
+    assert best.value == (5, {(2, "ü"): 2, (3, "b"): 1})
+    best.insert((4, (9, "a")), actor=1)
+    best.insert((5, (2, "ü")), actor=2)
+    assert best.value == (5, {(2, "ü"): 3, (3, "b"): 1})
+    higher = OfLargest(Bag())
+    higher.insert((6, (7, "z")))
+    assert higher.merge(best) is False and best.merge(higher) is True
+    assert best.value == higher.value == (6, {(7, "z"): 1})
+
+
+@pytest.mark.parametrize(
+    "column", [(np.array([1, 2]), Spans(["\ud800", "a"])), (np.array([1, 2]), [[1], 1]), ([None, 1], np.array([1, 2]))]
+)
+def test_of_largest_refuses_a_column_for_an_element_that_is_not_the_largest(column: Any):
+    best = OfLargest(Bag())
+    with pytest.raises((TypeError, ValueError)):
+        best.insert_many(column)
+    assert best.value is None
+
+
+def test_of_largest_takes_lattices_without_an_order_of_elements():
+    with pytest.raises(TypeError, match="no order, not a orset"):
+        OfLargest(ORSet())

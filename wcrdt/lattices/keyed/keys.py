@@ -141,6 +141,8 @@ def ascend(columns: list[Any]) -> bool:
 
 def check_texts(spans: KeySpans) -> None:
     """Raise ``UnicodeDecodeError``, a ``ValueError``, unless each row is a text of its own."""
+    if not spans.rows or spans.surroundings_are_ascii():
+        return
     data = spans.joined()
     if not data.isascii():
         for row in spans.tolist():

@@ -53,6 +53,10 @@ class KeySpans(NamedTuple):
         data = self.buffer[low : int(self.ends.max())].tobytes()
         return [data[a:b] for a, b in zip((self.starts - low).tolist(), (self.ends - low).tolist(), strict=True)]
 
+    def surroundings_are_ascii(self) -> bool:
+        """Whether there is ASCII alone from the first row to the last, and between rows; there is a row."""
+        return int(self.buffer[int(self.starts.min()) : int(self.ends.max())].max(initial=0)) < 0x80
+
     def joined(self) -> bytes:
         """All rows, one behind the other."""
         if (self.starts[1:] == self.ends[:-1]).all():

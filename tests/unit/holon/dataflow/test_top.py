@@ -30,15 +30,14 @@ def drawn(seed: int) -> list[Row]:
 @pytest.mark.parametrize("by", ["number", "rate"])
 @pytest.mark.parametrize("n", [1, 7, 59, 60, 99])
 def test_numbers_are_ordered_as_python_does(n: int, by: str, ties: Literal["all", "first"]) -> None:
-    function: Any = (lambda row: row[1]) if by == "number" else (lambda row: row[2])
+    function: Any = (lambda row: row.number) if by == "number" else (lambda row: row.rate)
     for seed in (1, 2):
         rows = drawn(seed)
         flow = Flow("top")
         events = flow.source("in", Json(Row), time=lambda r: r.at)
         each = events.key_by(lambda r: r.key).window(Tumbling("1s"))
-        each.agg(
-            lambda g: (g.key, g.max(lambda r: r.number), g.max(lambda r: r.rate)), columnar=True
-        ).top(n, by=function, ties=ties).map(lambda row: row[0]).sink("out")  # fmt: skip
+        found = each.agg(lambda g: Row(0, g.key, g.max(lambda r: r.number), g.max(lambda r: r.rate)))
+        found.top(n, by=function, ties=ties, columnar=True).map(lambda row: row.key).sink("out")
         values = {row.key: getattr(row, by) for row in rows}
         expected = sorted(values, key=values.__getitem__, reverse=True)
         last = values[expected[min(n, len(expected)) - 1]]
