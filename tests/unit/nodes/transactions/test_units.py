@@ -122,7 +122,7 @@ def test_a_request_partition_is_claimed_by_a_node_that_has_read_the_ids_that_cou
 ) -> None:
     monkeypatch.setattr(driver, "FOLLOWED_BATCH", 2)
     stage, one = begun()
-    for _ in range(40):
+    for _ in range(10):
         stage.deposits()
     other = stage.start("other")
     behind = 0
@@ -136,7 +136,7 @@ def test_a_request_partition_is_claimed_by_a_node_that_has_read_the_ids_that_cou
         if other.node.owned_sequencers():
             break
     assert behind, "it knew all ids at once"
-    assert stage.owned(one) and stage.deposits() == [45] * len(ACCOUNTS)
+    assert stage.owned(one) and stage.deposits() == [15] * len(ACCOUNTS)
 
 
 def leaves(stage: SlowToLoad, name: str, node: TransactionDriver) -> int:
