@@ -1,6 +1,6 @@
 """The cost of reading Nexmark's records as columns: decoding alone, and a whole topic of Kafka or the embedded log.
 
-    python deploy/bench/columns.py [--bootstrap HOST:PORT] [--events N] [--json]
+    python deploy/bench/formats/columns.py [--bootstrap HOST:PORT] [--events N] [--json]
 
 Events a CPU-second of this process (the broker's is its own), in Python and by the compiled loops, best of a few
 runs each in turn.
@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
 from deploy.bench.brokers import given_or_started  # noqa: E402
