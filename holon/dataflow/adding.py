@@ -93,11 +93,14 @@ class Windowing:
 
     _alone = False
 
-    def __init__(self, flow: FlowSteps, step: Step, key: Callable[[Any], Any] | None, windows: Windows) -> None:
+    def __init__(
+        self, flow: FlowSteps, step: Step, key: Callable[[Any], Any] | None, windows: Windows, sharded: bool = False
+    ) -> None:
         self._flow = flow
         self._step = step
         self._key = key
         self._windows = windows
+        self._sharded = sharded
 
     def _agg(self, function: Callable[[Any], Any], columnar: bool) -> Step:
         number, place = self._flow.next_number(), caller()
@@ -144,6 +147,8 @@ class Windowing:
             windows, make = windows.slices, partial(SessionAggregation, session=windows)
         elif isinstance(windows, EarlyWindows):
             make = partial(EarlyAggregation, early=windows)
+        if self._sharded and make is not Aggregation:
+            raise FlowError(f"step {number} ({name}, {place}): sessions and early results have no sharded=True keys")
         step = make(
             number,
             place,
@@ -155,6 +160,7 @@ class Windowing:
             result=result,
             alone=self._alone,
             name=name,
+            sharded=self._sharded,
         )
         step.out = Results(number, place, None, of=step)
         self._flow.added(step)

@@ -56,8 +56,8 @@ class Aggregation(Step):
     """Windows by key: rows are inserted, and ``result`` makes a row of each key's values when a window is complete.
 
     ``key`` None: one group for all rows. ``result`` None: the key and the one value, or what of both there is.
-    ``alone``: each partition by itself. ``out`` is where its rows come from, ``late`` where those come from that no
-    window takes any more.
+    ``alone``: each partition by itself; ``sharded``: each answers for its keys. ``out`` is where its rows come from,
+    ``late`` where those come from that no window takes any more.
     """
 
     key: Callable[[Any], Any] | None = None
@@ -68,6 +68,7 @@ class Aggregation(Step):
     name: str = "agg"
     out: Entry | None = None
     late: Entry | None = None
+    sharded: bool = False
 
     is_parting = False
     """Whether the rows of a window come in several parts."""
@@ -184,7 +185,7 @@ class Aggregation(Step):
         assert self.windows is not None
         if self.alone:
             return WLocal(bottom, self.windows, name=name)
-        return WCRDT(bottom, self.windows, stage=self.stage, name=name)
+        return WCRDT(bottom, self.windows, stage=self.stage, sharded=self.sharded, name=name)
 
     def further_states(self) -> Sequence[StateDeclaration]:
         """The states beside it."""
@@ -192,7 +193,7 @@ class Aggregation(Step):
 
     def answered(self, state: Windowed[Any, Any]) -> tuple[Windowed[Any, Any], HandlerScope]:
         """The state whose windows are answered with rows, and where; ``state`` is the one that is declared."""
-        return state, "partition" if self.alone else "global"
+        return state, "partition" if self.alone or self.sharded else "global"
 
     def insert(
         self,
@@ -276,7 +277,7 @@ class Results(Entry):
 
     @property
     def is_parted(self) -> bool:
-        return self.of is not None and self.of.is_parting
+        return self.of is not None and (self.of.is_parting or self.of.sharded)
 
 
 def _replaces_rows(step: Step | None) -> bool:

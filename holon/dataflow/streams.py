@@ -67,9 +67,12 @@ class Stream(RowVerbs, Generic[T]):
         """
         return Stream(self._flow, self._map_columns(function, row))
 
-    def key_by(self, function: Callable[[T], K]) -> KeyedStream[K, T]:
-        """Group rows by an int, a text, bytes or a tuple of these."""
-        return KeyedStream(self._flow, self._step, function)
+    def key_by(self, function: Callable[[T], K], *, sharded: bool = False) -> KeyedStream[K, T]:
+        """Group rows by an int, a text, bytes or a tuple of these.
+
+        ``sharded``: for many keys. Each partition answers for its share of them, and holds no others.
+        """
+        return KeyedStream(self._flow, self._step, function, sharded)
 
     def window(
         self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
@@ -105,10 +108,11 @@ class Stream(RowVerbs, Generic[T]):
 class KeyedStream(Generic[K, T]):
     """Rows by key; windows make groups of them."""
 
-    def __init__(self, flow: FlowSteps, step: Step, key: Callable[[T], K]) -> None:
+    def __init__(self, flow: FlowSteps, step: Step, key: Callable[[T], K], sharded: bool) -> None:
         self._flow = flow
         self._step = step
         self._key = key
+        self._sharded = sharded
 
     def window(
         self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
@@ -118,7 +122,7 @@ class KeyedStream(Generic[K, T]):
         ``early``: results at ends of slices so long, too, each of the rows that came in time before. They are marked
         by ``g.final``, and replace each other (``updates="upsert"``) or are taken back first (``"retract"``).
         """
-        return WindowedStream(self._flow, self._step, self._key, with_early(windows, early, updates))
+        return WindowedStream(self._flow, self._step, self._key, with_early(windows, early, updates), self._sharded)
 
 
 class ResultStream(LateVerb, Stream[U], Generic[U, T]):
