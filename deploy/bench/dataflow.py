@@ -138,16 +138,20 @@ def by_session(slice: str) -> Job:
 
 
 def overlapping(pairs: int, count: int) -> list[dict[str, Any]]:
-    """A row for each kind of windows and number of keys; the largest three keys of each window leave."""
+    """A row for each kind of windows and number of keys; the largest three keys of each window leave, or all."""
     found: list[dict[str, Any]] = []
     for keys in (10, 100, KEYS):
         jobs = {
-            f"{name}, {keys} keys": by_windows(name, windows)
+            f"{name}, {keys} keys": by_windows(name, windows, top=True)
             for name, windows in {
                 "windows of 60 s": Tumbling("60s"),
                 "of 1 s": Tumbling("1s"),
                 "of 60 s, each second": Sliding("60s", "1s"),
             }.items()
+        }
+        jobs |= {
+            f"{name}, all rows, {keys} keys": by_windows(name, windows, early)
+            for name, windows, early in (("of 1 s", Tumbling("1s"), None), ("of 60 s, early", Tumbling("60s"), "1s"))
         }
         draw = random.Random(1)
         bids = (
@@ -160,11 +164,13 @@ def overlapping(pairs: int, count: int) -> list[dict[str, Any]]:
     return found
 
 
-def by_windows(name: str, windows: Assigner) -> Job:
+def by_windows(name: str, windows: Assigner, early: str | None = None, *, top: bool = False) -> Job:
     """The pipeline with other windows."""
     flow = Flow(name.replace(" ", "-").replace(",", ""))
-    counted = _bids(flow).key_by(lambda bid: bid.auction).window(windows).agg(result)
-    counted.top(3, by=lambda hot: hot.num).sink("hot")
+    counted: Stream[Hot] = _bids(flow).key_by(lambda bid: bid.auction).window(windows, early=early).agg(result)
+    if top:
+        counted = counted.top(3, by=lambda hot: hot.num)
+    counted.sink("hot")
     return flow.job
 
 
