@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holon.tracks.parts import rests_on
 from nodes.log.contract import Appended, LogUnavailable, TopicPartition
@@ -79,6 +79,7 @@ class NodeProcess:
         self.log = NodeLog(world.log, self, world.trimmed)
         history = JobControlHistory(self.log, world.run.job)
         self.savers = [LateSaver[Event](self.now_ms, options.save_ms, world.rng) for _ in range(2)]
+        self.loader = LateLoader[Any](self.now_ms, options.load_ms)
         self.turns = Turns(options, world.rng)
         self.node = BusyNode(config, world.run, history.ownership, self.turns.spend)
         self.driver = Driver(
@@ -90,7 +91,7 @@ class NodeProcess:
             crashpoint=self._crashpoint,
             report=lambda line: self._trace("report", line),
             saver=self.savers[0] if options.save_ms else None,
-            loader=LateLoader(self.now_ms, options.load_ms),
+            loader=self.loader,
             merger=self.savers[1] if options.save_ms else None,
             piece_bytes=SMALL_PIECE_BYTES if options.seed % 4 == 0 else PIECE_BYTES,
             control_at=history.offset,

@@ -102,6 +102,11 @@ class LateLoader(Generic[T]):
         self._delay_ms = delay_ms
         self._waiting: deque[tuple[int, Callable[[], T | None]]] = deque()
 
+    @property
+    def busy(self) -> bool:
+        """True if a load is on its way."""
+        return bool(self._waiting)
+
     def save(self, work: Callable[[], T | None]) -> T | None:
         """As ``Saver.save``."""
         if self._delay_ms == 0:

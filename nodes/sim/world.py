@@ -357,9 +357,11 @@ class World:
             20 * options.tick_ms,
             2 * idle_timeout_ms(options) if self.case.idle else 0,  # the idle timeout, and its punctuation's way
         )
-        if any(saver.busy for process in self.processes for saver in process.savers):
+        if any(process.loader.busy for process in self.processes):
+            self.appended_ms = self.now_ms  # the quiet time begins behind it
             return False
-        if any(True for process in self.processes for _ in process.log.transit.waiting()):
+        savers = [saver for process in self.processes for saver in process.savers]
+        if any(saver.busy for saver in savers) or any(any(p.log.transit.waiting()) for p in self.processes):
             return False
         if self.truncating.refuses:
             return True
