@@ -51,6 +51,13 @@ TRUNCATION = (
         tests=(TESTS,),
     ),
     Mutant(
+        "deltas behind a gap do not tell how far the input went",
+        "nodes/streams/truncation.py",
+        "replica.slots[partition].record.position[0], replica.reported[partition]]",
+        "replica.slots[partition].record.position[0]]",
+        tests=(TESTS,),
+    ),
+    Mutant(
         "input that others have processed is waited for",
         "nodes/streams/truncation.py",
         "if end < needed[partition]:",

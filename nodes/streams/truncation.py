@@ -156,9 +156,11 @@ class Truncation:
             raise self.input_lost(wanted, f"holds another record at offset {offset}, which the job has read")
 
     def _known_offset(self, partition: int) -> int:
-        """How far the input went, by outputs, the broadcast, the checkpoints and the declared end."""
+        """How far the input went, by outputs, all deltas, the checkpoints and the declared end."""
         ownership = self.node.ownership
-        known = [self.node.replica.slots[partition].record.position[0], ownership.known_end(partition)]
+        replica = self.node.replica
+        known = [replica.slots[partition].record.position[0], replica.reported[partition]]
+        known.append(ownership.known_end(partition))
         known += [saved.offset for saved in ownership.checkpoints(partition)[:1]]
         return max(*known, self._tails.get(partition, 0))
 

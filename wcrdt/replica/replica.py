@@ -165,6 +165,8 @@ class Replica:
         self.lateness_ms = lateness_ms
         self._last_stage = max((shape.stage for shape in self.shapes.values()), default=0)
         self.slots = [Slot(self._last_stage + 1) for _ in range(partitions)]
+        self.reported = [0] * partitions
+        """How far somebody has processed each partition, by all deltas: those behind a gap tell so, too."""
         self.dropped_through_ms = BEFORE_TIME_MS
         self.changes = 0
         self._ends = {name: EndIndex() for name in self.shapes}
@@ -183,6 +185,8 @@ class Replica:
         slot = self._slot(delta.partition)
         watermark_ms, answered_ms = slot.record.watermark_ms, slot.answered_ms
         self.changes += 1
+        if delta.record is not None:
+            self.reported[delta.partition] = max(self.reported[delta.partition], delta.record.to[0])
         try:
             return self._apply(slot, delta)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from nodes.log.memory import MemoryLog
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.effects import Ending, ReadTail
+from nodes.machine.messages import SlotSent, decode_broadcast
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
 from nodes.streams.control_history import JobControlHistory
@@ -51,6 +53,23 @@ class HeldBack(MemoryLog):
         )
 
 
+class Rotten(MemoryLog):
+    """The same log, of which one record cannot be decoded."""
+
+    def __init__(self, log: MemoryLog, where: TopicPartition, offset: int) -> None:
+        self.__dict__.update(log.__dict__)
+        self.where, self.rotten = where, offset
+
+    def read(self, topic: str, partition: int, offset: int, **limits: int) -> FetchedRecords:
+        chunk = super().read(topic, partition, offset, **limits)
+        if (topic, partition) != self.where:
+            return chunk
+        values = [
+            b"rotten" if at == self.rotten else value for at, value in zip(chunk.offsets, chunk.values, strict=True)
+        ]
+        return replace(chunk, values=values)
+
+
 class Fleet:
     """Nodes one after the other on one log and one store."""
 
@@ -63,12 +82,13 @@ class Fleet:
         self.topics = JobTopics.of(self.run)
         self.born = 0
         self.max_ahead_ms = 0
+        self.checkpoint_interval_ms = 10
 
     def node(self) -> Driver:
         self.born += 1
         config = NodeConfig(
-            node=f"n{self.born}", expect_ms=0, checkpoint_interval_ms=10, failure_timeout_ms=50,
-            max_watermark_drift_ms=self.max_ahead_ms,
+            node=f"n{self.born}", expect_ms=0, checkpoint_interval_ms=self.checkpoint_interval_ms,
+            failure_timeout_ms=50, max_watermark_drift_ms=self.max_ahead_ms,
         )  # fmt: skip
         history = JobControlHistory(self.log, self.run.job)
         node = Node(config, self.run, history.ownership)
@@ -96,6 +116,13 @@ class Fleet:
             return kept is not None and kept.offset >= offset
 
         return done
+
+
+def brings(value: bytes) -> tuple[int, int] | None:
+    """From which input offset to which a broadcast message brings the slot."""
+    message = decode_broadcast(value)
+    record = message.delta.record if isinstance(message, SlotSent) else None
+    return None if record is None else (record.since[0], record.to[0])
 
 
 @pytest.fixture
@@ -174,6 +201,21 @@ def test_an_input_is_asked_for_although_every_checkpoint_that_reached_so_far_is_
     fleet.store.files.clear()
     fleet.log.truncate("in", 0, 20)
     with pytest.raises(LogTruncated, match=r"input in\[0\] has lost its end, and ends at 20.*up to offset 30"):
+        fleet.turn(fleet.node(), lambda: False)
+
+
+def test_an_input_is_asked_for_although_only_deltas_behind_a_damaged_one_reach_so_far(fleet: Fleet) -> None:
+    fleet.checkpoint_interval_ms = 10 * TURNS
+    driver = fleet.node()
+    for end in (10, 20, 30):
+        fleet.feed(10)
+        fleet.turn(driver, lambda end=end: driver.node.replica.slots[0].record.position[0] == end)
+    broadcast = TopicPartition(fleet.topics.broadcast, 0)
+    written = fleet.log.read(*broadcast, 0)
+    (second,) = [at for at, value in enumerate(written.values) if brings(value) == (10, 20)]
+    fleet.log.truncate("in", 0, 15)
+    fleet.log = Rotten(fleet.log, broadcast, second)
+    with pytest.raises(LogTruncated, match=r"input in\[0\] has lost its end, and ends at 15.*up to offset 30"):
         fleet.turn(fleet.node(), lambda: False)
 
 
