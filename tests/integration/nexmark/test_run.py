@@ -65,7 +65,7 @@ def test_every_flow_is_exact_with_a_node_killed_and_bad_records_among_the_input(
     assert result["outputs"] > 0
 
 
-@pytest.mark.parametrize("query", ["q7", "q11", "q16"])
+@pytest.mark.parametrize("query", share_of(["q7", "q11", "q16"], 3))
 def test_spark_proves_a_flow_with_a_kill_and_bad_atoms(query: str) -> None:
     code, result, said = holon(
         "nexmark", "run", query, "--api", "dataflow", "--format", "arrow", "--events", "60000", "--partitions", "2",
