@@ -33,12 +33,12 @@ class Columns(NamedTuple):
 
 
 def places_for(
-    windows: Assigner, panes: Panes | None, ts_ms: int, is_closed: Callable[[Window], bool]
+    windows: Assigner, panes: Panes | None, ts_ms: int, is_closed: Callable[[str, Window], bool], name: str
 ) -> tuple[Window, ...]:
-    """The pane of a time for which all windows are open; else the windows."""
+    """The pane of a time for which all windows of the state ``name`` are open; else the windows."""
     if panes is not None:
         (one,) = panes.slices.windows_for(ts_ms)
-        if not is_closed(one):
+        if not is_closed(name, one):
             return (panes.pane(one),)
     return windows.windows_for(ts_ms)
 

@@ -143,7 +143,7 @@ class Scope:
             self.apply(name)
             rows = None
         late = taken = 0
-        for window in places_for(decl.windows, decl.panes, ts, partial(self._is_closed, name)):
+        for window in places_for(decl.windows, decl.panes, ts, self._is_closed, name):
             if self._is_closed(name, window):
                 late += 1
                 self._count_late(1)
