@@ -9,6 +9,7 @@ PROTOBUF = ("tests/unit/holon/formats/test_protobuf.py",)
 AWAITED = ("tests/unit/nodes/streams/test_awaited_schemas.py",)
 UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py", "tests/laws/test_drawn_columns.py")
 ARROW_TYPES = ("tests/unit/holon/formats/test_arrow.py",)
+ARROW_STRUCTS = ("tests/unit/holon/formats/test_arrow_structs.py",)
 ARROW_BATCHES = ("tests/unit/holon/formats/test_arrow_batches.py",)
 
 EVENTS = (
@@ -67,9 +68,30 @@ ARROW = (
     Mutant(
         "a field of a struct that is null has the value that lies there",
         "holon/columnar/atoms/reader.py",
-        "array.flatten()[at] if nulls and array.buffers()[0] is not None else array.field(at)",
+        "_field_or_null(array, at) if nulls and array.buffers()[0] is not None else array.field(at)",
         "array.field(at)",
         tests=ARROW_BATCHES,
+    ),
+    Mutant(
+        "a field in runs has the value that lies there where its struct is null",
+        "holon/columnar/atoms/reader.py",
+        "return plain(checked(array.field(at))).take(rows)",
+        "return plain(checked(array.field(at)))",
+        tests=ARROW_STRUCTS,
+    ),
+    Mutant(
+        "a Struct that is null has the objects of fields that are not",
+        "holon/formats/arrow_structs.py",
+        "marks[~column.valid] = NULL",
+        "marks[:0] = NULL",
+        tests=ARROW_STRUCTS,
+    ),
+    Mutant(
+        "a struct in other columns of Arrow is a dead record",
+        "holon/arrow.py",
+        "            except NotInPlace:\n                continue",
+        "            except NotInPlace:\n                raise JobError('x') from None",
+        tests=ARROW_STRUCTS,
     ),
     Mutant(
         "dictionaries may inflate to any size",

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.atoms.columns import ITEMS, SCALED, Column, Kind, Path
+from holon.columnar.atoms.columns import ITEMS, SCALED, Column, Kind, Path, Valid
 from holon.columnar.atoms.reader import Atoms
 from holon.columnar.structs.columns import Lists
 from holon.columnar.structs.decimals import Decimals
@@ -125,20 +125,25 @@ def check_marks(of: Any) -> None:
         raise JobError(f"{of.__name__} has marked fields: Json and JsonColumns know them, formats of Arrow do not")
 
 
-def plain_column(one: Plain, column: Column) -> tuple[Any, Unfit]:
-    """The column as users get it, and the rows that are none."""
+def plain_column(one: Plain, column: Column, above: Valid = None, lacks: bool = False) -> tuple[Any, Unfit]:
+    """The column as users get it, and the rows that are none.
+
+    ``above``: the rows in which the Struct around it is there (None: all); ``lacks``: whether that one may be None.
+    """
     if one.kind in ITEMS:
-        return _lists(one, column)
+        return _lists(one, column, above)
     values = _values(column)
     unfit = {row: f"column {one.name} is {why}" for row, why in (column.unfit or {}).items()}
     beyond = column.beyond or {}
     if not one.nullable and column.valid is not None:
-        unfit = dict.fromkeys(np.flatnonzero(~column.valid).tolist(), _null(one)) | unfit
-    if not one.is_lazy:
+        unfit = dict.fromkeys(_nulls(column.valid, above), _null(one)) | unfit
+    if not (one.is_lazy or lacks):
         return values, unfit | dict.fromkeys(beyond, f"column {one.name} does not fit in 64 bits")
     marks = np.full(column.height, PRESENT, np.int64)
     if column.valid is not None:
         marks[~column.valid] = NULL
+    if above is not None:
+        marks[~above] = NULL
     if column.scales is not None:
         values = (Datetimes if one.kind == "datetime" else Decimals)(values, column.scales)
     found = LazyColumn(values, marks)
@@ -156,13 +161,19 @@ def _values(column: Column) -> Any:
     return column.numbers if column.texts is None else column.texts
 
 
-def _lists(one: Plain, column: Column) -> tuple[Any, Unfit]:
+def _nulls(valid: NDArray[np.bool_], above: Valid) -> list[int]:
+    """The rows that are null, and no Struct above them is."""
+    return np.flatnonzero(~valid if above is None else ~valid & above).tolist()
+
+
+def _lists(one: Plain, column: Column, above: Valid) -> tuple[Any, Unfit]:
     """A column of lists, and the rows that are none, or have an item that is none."""
     items, spans = column.items, column.spans
     assert items is not None and spans is not None
     starts, ends = spans
     there = np.ones(column.height, np.bool_) if column.valid is None else column.valid
-    unfit = {} if one.nullable else dict.fromkeys(np.flatnonzero(~there).tolist(), _null(one))
+    unfit = {} if one.nullable else dict.fromkeys(_nulls(there, above), _null(one))
+    there = there if above is None else there & above
     why = dict.fromkeys([] if items.valid is None else np.flatnonzero(~items.valid).tolist(), "null") | dict(
         items.unfit or {}
     )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holon.columnar.atoms.reader import write_atom
+from holon.columnar.atoms.writing import write_atom
 from nexmark.generator import Auctions, Bids, Events, Persons
 
 SPARK_SCHEMA = (

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from holon import Decoded
 from holon.columnar.atoms.columns import Column, Kind, Layout, Path, address_of, spread
-from holon.columnar.atoms.reader import AtomReader, Atoms, single, write_atom
+from holon.columnar.atoms.reader import AtomReader, Atoms
+from holon.columnar.atoms.writing import single, write_atom
 from holon.columnar.loops import Loops, installed
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
 from holon.formats.batch import take_columns

@@ -91,9 +91,12 @@ def _lists(of: Drawn, nullable: bool, large: bool) -> Drawn:
     return Drawn(declared, st.lists(items, max_size=3), array)
 
 
-def _structs(parts: list[Drawn]) -> Drawn:
+def _structs(drawn: list[tuple[Drawn, bool]]) -> Drawn:
+    """``drawn``: the fields, and which of them may be None as they are declared; all are None now and then."""
+    parts = [one for one, _ in drawn]
     names = [f"part{number}" for number in range(len(parts))]
-    declared = msgspec.defstruct("Inner", [(n, one.declared | None) for n, one in zip(names, parts, strict=True)])
+    fields = [one.declared | None if optional else one.declared for one, optional in drawn]
+    declared = msgspec.defstruct("Inner", list(zip(names, fields, strict=True)))
 
     def array(values: list[Any]) -> Any:
         inner = [one.array([each and each[n] for each in values]) for n, one in zip(names, parts, strict=True)]
@@ -101,7 +104,10 @@ def _structs(parts: list[Drawn]) -> Drawn:
             inner, names=names, mask=pa.array([each is None for each in values], pa.bool_())
         )
 
-    values = st.fixed_dictionaries({n: st.none() | one.values for n, one in zip(names, parts, strict=True)})
+    values = st.fixed_dictionaries(
+        {n: st.none() | one.values if optional else st.one_of(*[one.values] * 9, st.none())
+         for n, (one, optional) in zip(names, drawn, strict=True)}
+    )  # fmt: skip
     return Drawn(declared, values, array)
 
 
@@ -115,7 +121,9 @@ def _encoded(of: Drawn) -> st.SearchStrategy[Drawn]:
 
 leaves = st.sampled_from(LEAVES).flatmap(_encoded)
 inner = leaves | st.builds(_lists, leaves, st.booleans(), st.booleans())
-types = leaves | st.builds(_lists, inner, st.booleans(), st.booleans()) | st.lists(inner, max_size=2).map(_structs)
+structs = st.lists(st.tuples(inner, st.booleans()), max_size=2).map(_structs)
+nested = st.lists(st.tuples(inner | structs, st.booleans()), max_size=2).map(_structs)
+types = leaves | st.builds(_lists, inner, st.booleans(), st.booleans()) | structs | nested
 
 
 class Table(NamedTuple):
@@ -207,16 +215,45 @@ def _results(form: Any, records: list[bytes]) -> Any:
     return results, test.counts
 
 
-@given(tables(), st.lists(st.tuples(st.integers(0, 2**20), st.binary(min_size=1, max_size=8)), min_size=1, max_size=4))
-def test_damaged_records_are_dead_or_read_and_each_event_counts_once(
-    table: Table, changes: list[tuple[int, bytes]]
+Changes = list[tuple[int, bytes]]
+changes_of_bytes = st.lists(st.tuples(st.integers(0, 2**20), st.binary(min_size=1, max_size=8)), min_size=1, max_size=4)
+
+
+def _damaged(record: bytes, changes: Changes) -> bytes:
+    changed = bytearray(record)
+    for place, with_bytes in changes:
+        at = place % len(changed)
+        changed[at : at + len(with_bytes)] = with_bytes
+    return bytes(changed)
+
+
+def _rows_of_first(found: Any) -> Any:
+    """Rows, dead rows and whether it is dead, of the first record of a run."""
+    assert found.rows is not None and found.places is not None
+    rows = np.flatnonzero(found.rows == 0)
+    values = {name: repr([_plainly(column)[row] for row in rows]) for name, column in found.columns.items()}
+    dead = (
+        [place for index, place, _ in found.bad_events if index == 0],
+        [index for index, _ in found.bad if index == 0],
+    )
+    return found.places[rows].tolist(), values, dead
+
+
+@given(tables(), changes_of_bytes | st.just([]))
+def test_records_with_and_without_structs_of_their_own_are_read_alike_side_by_side(
+    table: Table, changes: Changes
 ) -> None:
+    without = stream(pa.record_batch({name: pa.nulls(1) for name in table.event.__struct_fields__}))
+    form = ArrowColumns(table.event)
     for record in table.records:
-        changed = bytearray(record)
-        for place, with_bytes in changes:
-            at = place % len(changed)
-            changed[at : at + len(with_bytes)] = with_bytes
-        damaged = bytes(changed)
+        record = _damaged(record, changes) if changes else record
+        assert _rows_of_first(form.decode([record, without])) == _rows_of_first(form.decode([record]))
+
+
+@given(tables(), changes_of_bytes)
+def test_damaged_records_are_dead_or_read_and_each_event_counts_once(table: Table, changes: Changes) -> None:
+    for record in table.records:
+        damaged = _damaged(record, changes)
         for form in (Arrow(table.event), ArrowColumns(table.event), ArrowColumns({"at": int})):
             found = form.decode([damaged])
             assert found.rows is not None and found.places is not None

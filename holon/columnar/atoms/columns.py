@@ -102,6 +102,8 @@ def absent_column(kind: Kind, default: Any, count: int) -> Column:
     if kind == "object":
         return Column(count, objects=[ABSENT] * count)
     valid = np.zeros(count, np.bool_) if default is None else None
+    if kind == "struct":
+        return Column(count, valid=valid)
     if kind in ITEMS:
         nothing = np.zeros(count, np.int64)
         return Column(count, valid=valid, items=absent_column(ITEMS[kind], None, 0), spans=(nothing, nothing))

@@ -194,7 +194,7 @@ class AtomReader:
         for layout in self.layouts:
             try:
                 return layout, [
-                    None if name in layout.defaults and not schema.get_all_field_indices(path[0])
+                    None if name in layout.defaults and _is_missing(schema, path)
                     else _places(schema, path, name, kind, layout)
                     for name, (path, kind) in layout.columns.items()
                 ]  # fmt: skip
@@ -249,6 +249,8 @@ def _adapted_column(array: Any, name: str, kind: Kind, layout: Layout, records: 
     if kind == "object":
         values, unfit = python_values(array)
         return Column(len(array), objects=values, unfit=unfit)
+    if kind == "struct":
+        return read_column(checked(array), name, kind, layout, records)
     if kind in SCALED:
         return lazy_column(array, kind)
     if kind in ITEMS:
@@ -314,6 +316,19 @@ def _places(schema: pa.Schema, path: Path, full: str, kind: Kind, layout: Layout
     return _Where(places, layout.refusal is None or fields == TYPES.get(kind))
 
 
+def _is_missing(schema: pa.Schema, path: Path) -> bool:
+    """Whether there is no such column, or no struct that it would be in."""
+    fields: Any = schema
+    for depth, name in enumerate(path, start=1):
+        found = fields.get_all_field_indices(name)
+        if len(found) != 1 or depth == len(path):
+            return not found
+        fields = fields.field(found[0]).type
+        if not pa.types.is_struct(fields):
+            return False
+    return False
+
+
 def _is_union(type: Any, layout: Layout) -> bool:
     """Whether it is the union of the layout."""
     if not isinstance(type, pa.DenseUnionType):
@@ -328,49 +343,16 @@ def _array(batch: pa.RecordBatch, tops: dict[int, Any], places: list[int], nulls
     if array is None:
         array = tops[places[0]] = batch.column(places[0])
     for at in places[1:]:
-        array = array.flatten()[at] if nulls and array.buffers()[0] is not None else array.field(at)
+        array = _field_or_null(array, at) if nulls and array.buffers()[0] is not None else array.field(at)
     return array
 
 
-def single(batches: Sequence[pa.RecordBatch], place: int) -> bytes:
-    """An atom of one event, at its place in all batches. Columns that are damaged are left out: nobody reads them."""
-    for batch in batches:
-        if place < batch.num_rows:
-            one = batch.slice(place, 1)
-            break
-        place -= batch.num_rows
-    else:
-        raise DeserializationError(f"an atom of {sum(batch.num_rows for batch in batches)} events has no such place")
-    found = [(at, column) for at in range(one.num_columns) if (column := _whole(one, at)) is not None]
-    fields = [one.schema.field(at) for at, _ in found]
-    schema = one.schema if len(fields) == one.num_columns else pa.schema(fields)
-    return write_atom(pa.RecordBatch.from_arrays([column for _, column in found], schema=schema))
-
-
-def _whole(batch: pa.RecordBatch, at: int) -> Any:
-    """A column that Arrow may write, None for others: it believes offsets. Texts need not be UTF-8."""
-    try:
-        return _without_other_values(checked(batch.column(at)))
-    except REFUSALS:
-        return None
-
-
-def _without_other_values(column: Any) -> Any:
-    """A column of one row, whose dictionary has the value of that row only."""
-    if not isinstance(column, pa.DictionaryArray) or len(column.dictionary) <= 1:
-        return column
-    at = column.indices[0].as_py()
-    try:
-        values = column.dictionary.take(pa.array([] if at is None else [at], pa.int64()))
-    except pa.ArrowNotImplementedError:
-        return column
-    indices = pa.array([None if at is None else 0], column.indices.type)
-    return pa.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)
-
-
-def write_atom(batch: pa.RecordBatch) -> bytes:
-    """A batch as a record of the log."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+def _field_or_null(array: Any, at: int) -> Any:
+    """A field of structs, null where these are. Arrow cannot mark that in runs and unions, and writes a wrong count."""
+    of = array.type.field(at).type
+    if pa.types.is_null(of):
+        return array.field(at)
+    if not (pa.types.is_run_end_encoded(of) or pa.types.is_union(of)):
+        return array.flatten()[at]
+    rows = pa.array(np.arange(len(array)), mask=~np.asarray(array.is_valid()))
+    return plain(checked(array.field(at))).take(rows)

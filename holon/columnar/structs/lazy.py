@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.columnar.structs.decimals import Decimals, mantissa_and_exponent
 from holon.columnar.structs.kinds import MISSING, NULL, PRESENT
-from holon.columnar.structs.members import Members
+from holon.columnar.structs.members import BuiltStructs, Members
 from holon.columnar.structs.times import Datetimes
 
 Marks = NDArray[np.int64]
 
 _OTHER = 1 + max(MISSING, PRESENT, NULL)
 
-LazyValues = NDArray[Any] | Texts | BinaryColumn | Decimals | Datetimes | Members
+LazyValues = NDArray[Any] | Texts | BinaryColumn | Decimals | Datetimes | Members | BuiltStructs
 
 
 class ObjectColumn(Sequence[Any]):

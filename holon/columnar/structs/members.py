@@ -1,10 +1,14 @@
-"""A column whose rows are each one of a few objects: members of an enum, values of a Literal."""
+"""Columns of objects that are found by numbers, or built of columns, when they are read.
+
+Members of an enum and values of a Literal are each one of a few objects; Structs are built of their fields.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self, overload
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,6 +43,51 @@ class Members(Sequence[Any]):
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+
+class BuiltStructs(Sequence[Any]):
+    """Row ``i`` is a Struct of type ``of``, of row ``i`` of each column; these are by the names of fields.
+
+    Nothing checks the values again.
+    """
+
+    __slots__ = ("_columns", "_height", "_of")
+
+    def __init__(self, of: type[msgspec.Struct], columns: dict[str, Any], height: int) -> None:
+        self._of, self._columns, self._height = of, columns, height
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """The rows of an index, a mask or a slice."""
+        columns = {
+            name: column[index] if isinstance(column, np.ndarray) else column.take(index)
+            for name, column in self._columns.items()
+        }
+        return type(self)(self._of, columns, len(np.empty(self._height, np.bool_)[index]))
+
+    def tolist(self) -> list[Any]:
+        """All of them."""
+        if not self._columns:
+            return [self._of() for _ in range(self._height)]
+        names = tuple(self._columns)
+        lists = [column.tolist() for column in self._columns.values()]
+        if names == self._of.__match_args__:
+            return list(map(self._of, *lists))
+        return [self._of(**dict(zip(names, row, strict=True))) for row in zip(*lists, strict=True)]
+
+    @overload
+    def __getitem__(self, row: int) -> Any: ...
+    @overload
+    def __getitem__(self, row: slice) -> BuiltStructs: ...
+    def __getitem__(self, row: int | slice) -> Any:
+        if isinstance(row, slice):
+            return self.take(row)
+        return self.take(np.array([row], np.intp)).tolist()[0]
+
+    def __len__(self) -> int:
+        return self._height
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holon import Decoded
-from holon.columnar.atoms.reader import write_atom
+from holon.columnar.atoms.writing import write_atom
 from holon.columnar.loops import Loops, install, installed
 from holon.columnar.payloads import BinaryColumn
 from holon.testing import JobTestDriver

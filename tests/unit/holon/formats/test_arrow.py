@@ -216,7 +216,7 @@ UNFIT: list[tuple[Any, pa.Array, int, str]] = [
     (tuple[int, int], pa.array([[1, 2], [1], [3, 4]]), 1, "x"),
     (list[int], pa.array([[1, 2], [None], [3, 4]]), 1, "has an item that is null"),
     (list[str], pa.array([["a"], None, []]), 1, "declare it as list[str] | None"),
-    (Place, pa.array([{"lat": 1.0}, {"lat": None}, {"lat": 2.0}]), 1, "$.x.lat"),
+    (Place, pa.array([{"lat": 1.0}, {"lat": None}, {"lat": 2.0}]), 1, "x.lat"),
 ]
 
 

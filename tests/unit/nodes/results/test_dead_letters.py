@@ -10,7 +10,7 @@ import pytest
 
 from holon import Context, Job, Json, ProcessingFunction, Source
 from holon.arrow import ArrowColumns
-from holon.columnar.atoms.reader import write_atom
+from holon.columnar.atoms.writing import write_atom
 from holon.outputs.letters import WHOLE_LETTER_BYTES, Diverted
 from nodes.errors import RunFailed, UnknownName
 from nodes.log import MemoryLog
