@@ -13,6 +13,7 @@ from holon.errors import JobError
 from holon.formats.arrow_plan import KINDS, Rest, check_marks, check_struct, fit_rows, info_of, is_read_whole
 from holon.formats.arrow_reading import ROWS, ColumnsOfAtoms, ReadsAtoms
 from holon.formats.arrow_structs import NotInPlace
+from holon.formats.arrow_writing import WritesAtoms
 from holon.formats.formats import Decoded
 
 __all__ = ["Arrow", "ArrowColumns", "write_atom"]
@@ -21,7 +22,7 @@ E = TypeVar("E")
 T = TypeVar("T")
 
 
-class ArrowColumns(Generic[E]):
+class ArrowColumns(WritesAtoms, Generic[E]):
     """Each record is an atom, an Arrow IPC stream; one event a row of its batches, given as columns.
 
     ``ArrowColumns(Bid)`` gives the columns that ``JsonColumns(Bid)`` gives, for a Struct or a union of Structs with
@@ -59,9 +60,13 @@ class ArrowColumns(Generic[E]):
 
     def check_column(self, name: str) -> None:
         """Raise ``JobError`` if there is no such column."""
-        names = self._ways[0].names()
+        names = [known for known, _, _ in self.columns_read()]
         if name not in names:
             raise JobError(f"the format reads no column {name!r}; it reads {', '.join(names)}")
+
+    def columns_read(self) -> list[tuple[str, str, bool]]:
+        """Name and kind of each column, and whether it is read where it lies; of others msgspec makes the values."""
+        return self._ways[0].columns_read()
 
     def events_in(self, payload: bytes) -> int:
         """How many rows an atom has; 1 if it is dead as a whole."""
@@ -85,7 +90,7 @@ class ArrowColumns(Generic[E]):
         return read(self._ways[-1])
 
 
-class Arrow(ReadsAtoms, Generic[E]):
+class Arrow(ReadsAtoms, WritesAtoms, Generic[E]):
     """Each record is an atom, an Arrow IPC stream; one event a row of its batches, given as an object.
 
     ``Arrow(Bid)`` gives the events that ``Json(Bid)`` gives; ``Arrow(dict[str, Any])`` takes all columns as they come.
@@ -96,6 +101,7 @@ class Arrow(ReadsAtoms, Generic[E]):
 
     def __init__(self, type: type[E] | Any) -> None:
         self.type = type
+        self.columns = {}
         check_marks(type)
         rest = [Rest(ROWS, ())]
         if structs_of(type) and not is_read_whole(type):

@@ -178,10 +178,14 @@ class ColumnsOfAtoms(ReadsAtoms, Generic[E]):
             self._objects_as = without_fields(self.type, others) if others else self.type
         return plain, inner, rest
 
-    def names(self) -> list[str]:
-        """The names of its columns."""
-        made = [] if self._made is None else [known for known, _, _ in self._made.columns_read()]
-        return [*(one.name for one in self._plain), *self._inside, *map(self._full, made)]
+    def columns_read(self) -> list[tuple[str, str, bool]]:
+        """Name and kind of each column, and whether it is read where it lies."""
+        made = [] if self._made is None else self._made.columns_read()
+        return [
+            *((one.name, one.kind, True) for one in self._plain),
+            *((name, "struct" if isinstance(part, Inner) else part.kind, True) for name, part in self._inside.items()),
+            *((self._full(name), kind, False) for name, kind, _ in made),
+        ]
 
     def _full(self, name: str) -> str:
         """The name of a column that the Struct of the rest has."""

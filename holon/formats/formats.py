@@ -94,6 +94,15 @@ class TypedFormat(Protocol):
 
 
 @runtime_checkable
+class ColumnsRead(Protocol):
+    """The method of a format beside ``Format`` that reads some columns quicker than others."""
+
+    def columns_read(self) -> list[tuple[str, str, bool]]:
+        """Name and kind of each column, and whether it is read without msgspec."""
+        ...
+
+
+@runtime_checkable
 class WritableFormat(Protocol):
     """The methods of a format beside ``Format`` whose records are no JSON, for what writes records of a test."""
 
@@ -103,6 +112,15 @@ class WritableFormat(Protocol):
 
     def from_json(self, line: bytes) -> bytes:
         """A record's value of an event as JSON; the line itself if it is none."""
+        ...
+
+
+@runtime_checkable
+class PackingFormat(Protocol):
+    """The method of a format beside ``WritableFormat`` whose records hold any number of events."""
+
+    def atoms_of(self, lines: Sequence[bytes]) -> list[bytes]:
+        """Records of events as JSON, many events in each; lines that are no event stay as they are."""
         ...
 
 

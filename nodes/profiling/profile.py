@@ -9,7 +9,7 @@ import numpy as np
 
 from holon.columnar.loops import installed
 from holon.columnar.payloads import BinaryColumn
-from holon.formats.formats import Json
+from holon.formats.formats import ColumnsRead, Json
 from holon.formats.json_columns import FEW, JsonColumns
 from holon.input_layout import InputLayout
 from holon.job import Job
@@ -113,7 +113,7 @@ def _columns(job: Job) -> list[ColumnRead]:
     """The columns of formats that can be compiled; of several topics with their topic."""
     found: list[ColumnRead] = []
     for source in job.sources:
-        rows = source.format.columns_read() if isinstance(source.format, JsonColumns) else []
+        rows = source.format.columns_read() if isinstance(source.format, ColumnsRead) else []
         before = "" if len(job.sources) == 1 else f"{source.topic}:"
         found += [ColumnRead(f"{before}{name}", kind, compiled) for name, kind, compiled in rows]
     return found

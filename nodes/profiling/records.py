@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from holon.columnar.payloads import BinaryColumn
-from holon.formats.formats import Format, WritableFormat
+from holon.formats.formats import Format, PackingFormat, WritableFormat
 from holon.formats.input_run import Input
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
@@ -50,13 +50,18 @@ def values_of(format: Format[Any] | None, lines: Sequence[bytes]) -> list[bytes]
     return [format.from_json(line) for line in lines] if isinstance(format, WritableFormat) else list(lines)
 
 
+def packed_values_of(format: Format[Any] | None, lines: Sequence[bytes]) -> list[bytes]:
+    """As ``values_of``, with many events in a record where the format has such: one in each would be no usual topic."""
+    return format.atoms_of(lines) if isinstance(format, PackingFormat) else values_of(format, lines)
+
+
 class FileRecords:
-    """One record a line, without its end; one partition. The log's times of all records are the beginning of time."""
+    """The lines of a file as records; one partition. The log's times of all records are the beginning of time."""
 
     partitions: tuple[int, ...] = (1,)
 
     def __init__(self, path: Path, limit: int, format: Format[Any] | None = None) -> None:
-        self._values = BinaryColumn.of(values_of(format, lines_of(path, limit)))
+        self._values = BinaryColumn.of(packed_values_of(format, lines_of(path, limit)))
 
     def runs(self, batch: int) -> Iterator[Run]:
         for start in range(0, len(self._values), batch):

@@ -23,6 +23,7 @@ from holon import (
     Window,
     on_window,
 )
+from holon.arrow import Arrow
 from holon.dataflow import Flow
 from wcrdt import GCounter
 
@@ -87,6 +88,16 @@ RIGHT = {
     "guarded": sums("guarded", source(max_future_skew_ms=10)),
     "latest": sums("latest", source(start="latest", filter=lambda order: order.id % 3)),
 }
+
+
+def by_batches() -> Job[Any]:
+    """Sums of orders in record batches of Arrow, as columns."""
+    flow = Flow("batches")
+    orders = flow.source("orders", Arrow(Order), time=lambda o: o.at, out_of_order=50)
+    orders.key_by(lambda o: o.amount).window(Tumbling(1000)).agg(
+        lambda g: (g.window.end_ms, g.key, g.count(), g.max(lambda o: o.id))
+    ).sink("sums")
+    return flow.job
 
 
 def function(name: str, process: Callable[[Order, Context], None]) -> Job[Order]:

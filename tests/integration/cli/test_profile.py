@@ -60,6 +60,36 @@ def test_records_that_no_loop_takes_are_counted_and_shown(tmp_path: Path, capfd:
     assert first["record"] == lines[7] and "Expected `int`" in second["reason"]
 
 
+ARROW = """
+import msgspec
+from holon import Tumbling
+from holon.arrow import Arrow
+from holon.dataflow import Flow
+
+class Place(msgspec.Struct):
+    shelf: int
+
+class Item(msgspec.Struct):
+    ts: int
+    place: Place
+    kinds: set[str] = set()
+
+flow = Flow("items")
+items = flow.source("items", Arrow(Item), time=lambda i: i.ts)
+(items.key_by(lambda i: i.place.shelf).window(Tumbling("1m")).agg(lambda g: (g.key, g.count())).sink("counts"))
+"""
+
+
+def test_lines_become_record_batches_where_a_job_reads_such(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "arrow_items.py").write_text(ARROW, "utf-8")
+    lines = [f'{{"ts":{number},"place":{{"shelf":{number % 3}}},"kinds":["a"]}}' for number in range(50)]
+    (tmp_path / "items.jsonl").write_text("\n".join([*lines, "{"]), "utf-8")
+    found = profile(capfd, "arrow_items:flow", "--data", str(tmp_path / "items.jsonl"))
+    assert (found["records"], found["events"]) == (2, 51), "one record of all events, and the line that is none"
+    columns = [(column["name"], column["compiled"]) for column in found["columns"]]
+    assert columns == [("ts", True), ("place", True), ("place.shelf", True), ("kinds", False)]
+
+
 def test_a_topic_of_the_log_is_read_from_its_beginning(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with EmbeddedLog(tmp_path / "holon-log") as log:
         log.create_topic("sales", 2)

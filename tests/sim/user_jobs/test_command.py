@@ -47,6 +47,16 @@ def test_a_right_job_ends_with_0(data: str, capfd: pytest.CaptureFixture[str]) -
     assert "only the first 1 records" in err
 
 
+def test_lines_are_record_batches_of_arrow_where_the_job_reads_such(
+    data: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, found, _ = sim(capfd, f"{JOBS}:by_batches", "--data", data, "--seeds", "2", "--base-seed", str(FIRST))
+    passed = found["plain_pass"]
+    assert isinstance(passed, dict) and code == 0 and found["failed"] == []
+    assert passed["accepted"] + passed["late"] == len(given.lines()) - 1
+    assert passed["dead"] == 1 and passed["results"] > 5
+
+
 def test_a_wrong_job_ends_with_1_and_its_replay_fails_alike(data: str, capfd: pytest.CaptureFixture[str]) -> None:
     job = [f"{JOBS}:by_memory", "--data", data]
     code, found, err = sim(capfd, *job, "--seeds", "40", "--base-seed", str(FIRST), "--partitions", "2", "--nodes", "3")
