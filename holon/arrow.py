@@ -10,10 +10,10 @@ import msgspec
 from holon.columnar.atoms.writing import write_atom
 from holon.columnar.structs.plan import structs_of
 from holon.errors import JobError
-from holon.formats.arrow_plan import KINDS, Rest, check_marks, check_struct, fit_rows, info_of, is_read_whole
-from holon.formats.arrow_reading import ROWS, ColumnsOfAtoms, ReadsAtoms
-from holon.formats.arrow_structs import NotInPlace
-from holon.formats.arrow_writing import WritesAtoms
+from holon.formats.arrow.plan import KINDS, Rest, check_marks, check_struct, fit_rows, info_of, is_read_whole
+from holon.formats.arrow.reading import ROWS, ColumnsOfAtoms, ReadsAtoms
+from holon.formats.arrow.structs import NotInPlace
+from holon.formats.arrow.writing import WritesAtoms
 from holon.formats.formats import Decoded
 
 __all__ = ["Arrow", "ArrowColumns", "write_atom"]

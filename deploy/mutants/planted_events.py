@@ -81,7 +81,7 @@ ARROW = (
     ),
     Mutant(
         "a Struct that is null has the objects of fields that are not",
-        "holon/formats/arrow_structs.py",
+        "holon/formats/arrow/structs.py",
         "marks[~column.valid] = NULL",
         "marks[:0] = NULL",
         tests=ARROW_STRUCTS,
@@ -109,7 +109,7 @@ ARROW = (
     ),
     Mutant(
         "columns that msgspec makes are those of other rows behind a dead one",
-        "holon/formats/arrow_plan.py",
+        "holon/formats/arrow/plan.py",
         "np.searchsorted(rest, keep)",
         "np.arange(len(keep))",
         tests=ARROW_BATCHES,

@@ -15,7 +15,7 @@ from holon import Json, JsonColumns
 from holon.arrow import ArrowColumns, write_atom
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.columns import Lists
-from holon.formats.arrow_structs import inner_of
+from holon.formats.arrow.structs import inner_of
 from tests.unit.holon.formats.arrow_arrays import dictionary, runs
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from holon.arrow import Arrow, ArrowColumns
-from holon.formats.arrow_writing import ROWS_OF_ATOM
+from holon.formats.arrow.writing import ROWS_OF_ATOM
 from holon.job import Job, Source
 from holon.testing import JobTestDriver
 

@@ -11,8 +11,8 @@ import msgspec
 from holon.columnar.atoms.columns import ABSENT, Column, Kind, Layout, Path
 from holon.columnar.atoms.reader import AtomReader, Atoms
 from holon.columnar.atoms.writing import single
-from holon.formats.arrow_fields import LightRows, kind_refusal, refusal
-from holon.formats.arrow_plan import (
+from holon.formats.arrow.fields import LightRows, kind_refusal, refusal
+from holon.formats.arrow.plan import (
     KINDS,
     Plain,
     Rest,
@@ -25,7 +25,7 @@ from holon.formats.arrow_plan import (
     plain_kind,
     without_unfit,
 )
-from holon.formats.arrow_structs import Inner, NotInPlace, inner_columns, inner_field, inner_of
+from holon.formats.arrow.structs import Inner, NotInPlace, inner_columns, inner_field, inner_of
 from holon.formats.formats import Decoded, converted
 from holon.formats.json_columns import JsonColumns
 from holon.formats.record_fields import without_fields

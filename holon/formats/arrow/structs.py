@@ -16,8 +16,8 @@ from holon.columnar.structs.kinds import NULL, PRESENT
 from holon.columnar.structs.lazy import LazyColumn
 from holon.columnar.structs.members import BuiltStructs
 from holon.columnar.structs.plan import MAX_DEPTH
-from holon.formats.arrow_fields import refusal
-from holon.formats.arrow_plan import KINDS, Plain, Unfit, has_known_default, plain_column, plain_kind
+from holon.formats.arrow.fields import refusal
+from holon.formats.arrow.plan import KINDS, Plain, Unfit, has_known_default, plain_column, plain_kind
 from holon.formats.record_fields import RecordFields
 
 Within = tuple[type, ...]
