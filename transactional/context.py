@@ -24,6 +24,7 @@ from transactional.state.values import (
     travelling_as,
     unpack,
 )
+from transactional.state.versioned_values import MARK, value_now
 
 Path: TypeAlias = tuple[int, ...]
 """Where in a call chain a call is: for each caller, outermost first, the number of the call among its calls."""
@@ -161,8 +162,10 @@ class Context:
         data = self._place.read(self._call_chain, self._entity)
         if data is None:
             return default
-        kind = self._operator.state
-        return unpack(data) if kind is None else decode(data, kind)
+        operator = self._operator
+        if data[0] == MARK or operator.upgrade is not None:
+            return self._value_now(self.key, data)
+        return unpack(data) if operator.state is None else decode(data, operator.state)
 
     def exists(self) -> bool:
         """Whether the entity has a state."""
@@ -186,7 +189,8 @@ class Context:
                 data = travelling(value, limit) if kind is None else travelling_as(kind, value, limit)
             except BadValue as error:
                 raise BadValue(f"the state of {self._operator.name} {self.key!r} {error}") from None
-        self._place.write(self._call_chain, self._entity, data)
+        head = self._place.program.version_head
+        self._place.write(self._call_chain, self._entity, head + data if head else data)
 
     def delete(self) -> None:
         """Remove the entity's state."""
@@ -211,9 +215,18 @@ class Context:
                 f"(Operator(colocate=...)), so its prefix begins with {home!r}"
             )
         return [
-            (key, decode(data, operator.state))
-            for key, data in self._place.scan(self._call_chain, operator.name, prefix)
+            (key, self._value_now(key, data)) for key, data in self._place.scan(self._call_chain, operator.name, prefix)
         ]
+
+    def _value_now(self, key: str, data: bytes) -> Any:
+        """Of an entity of this operator, whichever version of the program has written it."""
+        operator, program = self._operator, self._place.program
+        if data[0] != MARK and operator.upgrade is None:
+            return decode(data, operator.state)
+        try:
+            return value_now(data, program.version, operator.state, operator.upgrade, program.limits.max_value_bytes)
+        except BadValue as error:
+            raise BadValue(f"the state of {operator.name} {key!r}: {error}") from None
 
     def call(
         self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None

@@ -33,6 +33,7 @@ from transactional.context import Context
 from transactional.errors import USER_ERRORS, BadArguments, CallNotAwaited
 from transactional.operators import Operator
 from transactional.state.values import BadValue, decode, encode, is_plain, travelling_as
+from transactional.state.versioned_values import Upgrade
 
 E = TypeVar("E")
 
@@ -104,7 +105,8 @@ class _EntityType(type):
 
 
 class Entity(metaclass=_EntityType):
-    """Base of entity classes. Keywords: ``partitions``, ``colocate`` and ``name`` (the class's, in lower case)."""
+    """Base of entity classes. Keywords: ``partitions``, ``colocate``, ``upgrade`` and ``name`` (the class's, in lower
+    case)."""
 
     operator: ClassVar[Operator]
     key: str
@@ -113,8 +115,16 @@ class Entity(metaclass=_EntityType):
     def __init__(self, key: str) -> None:
         raise AssertionError("calling the class gives a reference")
 
-    def __init_subclass__(cls, *, partitions: int, colocate: str | None = None, name: str | None = None) -> None:
-        cls.operator = Operator(name or cls.__name__.lower(), partitions=partitions, colocate=colocate)
+    def __init_subclass__(
+        cls,
+        *,
+        partitions: int,
+        colocate: str | None = None,
+        name: str | None = None,
+        upgrade: Upgrade | None = None,
+    ) -> None:
+        called = name or cls.__name__.lower()
+        cls.operator = Operator(called, partitions=partitions, colocate=colocate, upgrade=upgrade)
         cls.operator.entity = cls
         for method_name, method in vars(cls).items():
             if iscoroutinefunction(method) and not method_name.startswith("_"):

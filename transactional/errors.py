@@ -57,6 +57,10 @@ class CallFailed(Exception):
         self.aborted = aborted
 
 
+class ProgramMissing(Exception):
+    """A node has to run an epoch with a version of the program that it does not have."""
+
+
 class UnknownFunction(LookupError):
     """No such operator, or it has no such function; the message names the nearest."""
 

@@ -180,10 +180,17 @@ class LayoutHistory:
     """
 
     def __init__(self, operators: Mapping[str, Operator], kept: Sequence[tuple[int, Layout]] = ()) -> None:
-        self._operators = operators
+        self._operators = dict(operators)
         self._layouts = list(kept) or [(0, Layout.first(operators))]
         self._placements = {layout.number: layout.placement(operators) for _, layout in self._layouts}
         self._find_only()
+
+    def learn(self, operators: Mapping[str, Operator]) -> None:
+        """Those of another version of the program too: an operator is in the same group in each of them."""
+        if not operators.keys() <= self._operators.keys():
+            self._operators = {**operators, **self._operators}
+            self._placements = {layout.number: layout.placement(self._operators) for _, layout in self._layouts}
+            self._find_only()
 
     @property
     def newest(self) -> Layout:

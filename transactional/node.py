@@ -17,6 +17,7 @@ from transactional.epochs.pieces import batch_messages, travelling
 from transactional.epochs.sequencer import EpochConfig, Sequencer
 from transactional.execution.crashing import Trying
 from transactional.operators import Program
+from transactional.program_versions import KnownPrograms
 from transactional.standby import UnitStandby
 from transactional.state.partition import StatePartition
 from transactional.state.snapshots import LedgerState
@@ -30,12 +31,12 @@ class TransactionNode:
 
     ``new_store`` makes the empty state of a partition. ``tally`` counts what this node's own partitions do.
     ``trying``: the attempt that is logged of work that it takes over; None: nothing. ``history_end``: where the epochs
-    topic ended when this incarnation began.
+    topic ended when this incarnation began. ``program``: also with other versions of it that the node has.
     """
 
     def __init__(
         self,
-        program: Program,
+        program: Program | KnownPrograms,
         sequencers: int,
         config: EpochConfig | None = None,
         begin: LedgerState | None = None,

@@ -18,6 +18,7 @@ import msgspec
 from holon.outputs.partitioner import murmur2
 from transactional.errors import BadArguments, UnknownFunction, by_name
 from transactional.state.values import PACK_ERRORS, BadValue, ValueMisfit, decode, is_plain, pack, travelling
+from transactional.state.versioned_values import FIRST_VERSION, MOST_VERSION, Upgrade, version_head
 from transactional.streams import CURSORS, Binding, feed, follow, skip, where
 
 Function: TypeAlias = Callable[..., Awaitable[Any]]
@@ -57,16 +58,29 @@ class Operator:
 
     Args: ``partitions`` of the state; ``colocate`` is the separator behind the first part of composite keys: keys with
     the same first part live in one partition, and ``ctx.scan`` finds them. ``state`` is the type that ``ctx.get`` gives
-    (a ``msgspec.Struct``, dataclass or annotation); None gives plain values.
+    (a ``msgspec.Struct``, dataclass or annotation); None gives plain values. ``upgrade(value, version)`` makes of a
+    plain value that another ``version`` of the program has written the value of this one. It runs at each read until
+    the value is written again, on any node: it depends on its arguments alone.
     """
 
-    def __init__(self, name: str, *, partitions: int, colocate: str | None = None, state: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        colocate: str | None = None,
+        state: Any = None,
+        upgrade: Upgrade | None = None,
+    ) -> None:
+        if upgrade is not None and iscoroutinefunction(upgrade):
+            raise TypeError(f"the upgrade of operator {name!r} is async: it is a plain function of value and version")
         if partitions < 1:
             raise ValueError(f"operator {name!r} needs at least one partition, not {partitions}")
         self.name = name
         self.partitions = partitions
         self.colocate = colocate
         self.state = state
+        self.upgrade = upgrade
         self.entity: Any = None  # the class that it was made from, whose fields are the state
         self.functions: dict[str, Function] = {}
         self.bindings: list[Binding] = []
@@ -127,7 +141,8 @@ class Target(msgspec.Struct, frozen=True, gc=False):
 class Program:
     """The operators of one job. ``errors``: exceptions that callers of other entities catch under their own type.
 
-    ``externals``: plain external functions that ``ctx.external`` may call, known by their names.
+    ``externals``: plain external functions that ``ctx.external`` may call, known by their names. ``version`` is kept
+    with each value that the program writes: raise it when values change their form (``Operator(upgrade=)``).
     """
 
     def __init__(
@@ -138,8 +153,13 @@ class Program:
         errors: Iterable[type[Exception]] = (),
         limits: Limits | None = None,
         externals: Iterable[Callable[..., Any]] = (),
+        version: int = FIRST_VERSION,
     ) -> None:
+        if not 1 <= version <= MOST_VERSION:
+            raise ValueError(f"program {name!r}: a version is 1 to {MOST_VERSION}, not {version}")
         self.name = name
+        self.version = version
+        self.version_head = version_head(version)
         self.operators: dict[str, Operator] = {}
         for operator in operators:
             if self.operators.setdefault(operator.name, operator) is not operator:

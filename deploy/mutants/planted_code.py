@@ -114,3 +114,79 @@ LARGEST = (
         tests=BEST,
     ),
 )
+
+_VERSIONS = "tests/unit/transactional/test_program_versions.py"
+_PROGRAMS = "tests/sim/transactions/test_transactions.py"
+
+VERSIONS = (
+    Mutant(
+        "version: a cut under another version counts",
+        "transactional/epochs/ledger.py",
+        ".number, self.versions.number(cut.epoch))",
+        ".number, cut.program)",
+        (_VERSIONS,),
+    ),
+    Mutant(
+        "version: the last of its number wins",
+        "transactional/program_versions.py",
+        "if program.number != self.newest.number + 1 or",
+        "if program.number not in (self.newest.number, self.newest.number + 1) or",
+        (_VERSIONS,),
+    ),
+    Mutant(
+        "version: it holds in an epoch that is cut already",
+        "transactional/epochs/ledger.py",
+        "self.versions.add(self.last_cut + 1, ",
+        "self.versions.add(self.last_cut, ",
+        (_VERSIONS,),
+    ),
+    Mutant(
+        "version: requests that were read early keep the judgement of the one before",
+        "transactional/epochs/sequencer.py",
+        "if any(not _judged_alike(each, versions.judge(self.number, each.offset)) for each in early):",
+        "if False:",
+        (_VERSIONS,),
+    ),
+    Mutant(
+        "version: all that was read early is judged by the first of several",
+        "transactional/epochs/sequencer.py",
+        "versions.judge(self.number, each.offset)) for",
+        "versions.judge(self.number, start)) for",
+        (_VERSIONS,),
+    ),
+    Mutant(
+        "version: reruns have the program that the node was started with",
+        "transactional/epochs/ledger.py",
+        "program = self.versions.program(number)",
+        "program = self.program",
+        (_PROGRAMS,),
+    ),
+    Mutant(
+        "version: a sequencer that is behind is judged by the new version at once",
+        "transactional/program_versions.py",
+        "cut_to[each] if next_cut[each] == since else None",
+        "cut_to[each]",
+        (_VERSIONS,),
+    ),
+    Mutant(
+        "version: checkpoints forget the versions",
+        "transactional/epochs/ledger.py",
+        "VersionHistory(sequencers, made.versions.programs, state.programs)",
+        "VersionHistory(sequencers, made.versions.programs)",
+        (_VERSIONS,),
+    ),
+    Mutant(
+        "version: a value is written without the version that writes it",
+        "transactional/context.py",
+        "head + data if head else data",
+        "data",
+        (_VERSIONS,),
+    ),
+    Mutant(
+        "version: a value of its own version is upgraded",
+        "transactional/state/versioned_values.py",
+        "if upgrade is None or written_by == version:",
+        "if upgrade is None:",
+        (_VERSIONS,),
+    ),
+)

@@ -108,14 +108,14 @@ LAYOUTS = (
     Mutant(
         "a cut under another layout counts",
         "transactional/epochs/ledger.py",
-        "if cut.layout != self.layouts.placement(cut.epoch).number:",
-        "if False:",
+        "return (cut.layout, cut.program) == (self.layouts.placement(cut.epoch).number, ",
+        "return (0, cut.program) == (0, ",
         tests=(LAYOUTS_ON_EPOCHS,),
     ),
     Mutant(
         "a void cut is not made again",
         "transactional/epochs/sequencer.py",
-        "if (sent := self._sent_cut) is not None and sent.layout != self.ledger.layouts.placement(sent.epoch).number:",
+        "if (sent := self._sent_cut) is not None and not self.ledger.fits(sent):",
         "if False:",
         tests=(LAYOUTS_ON_EPOCHS,),
     ),
@@ -129,8 +129,8 @@ LAYOUTS = (
     Mutant(
         "calls go where keys were in the first layout",
         "transactional/state/partition.py",
-        "        running.site.places = placement.places\n",
-        "",
+        "running.site.use(program, placement.places)",
+        "running.site.use(program, program.operators)",
         tests=(LAYOUTS_ON_EPOCHS,),
     ),
     Mutant(

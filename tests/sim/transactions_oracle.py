@@ -16,7 +16,8 @@ from transactional.external import ContinuedTransaction, is_external_request
 from transactional.operators import StateKey, Target
 from transactional.requests.replies import Numbered, ascending
 from transactional.requests.requests import partition_of
-from transactional.state.values import decode
+from transactional.state.values import decode, encode
+from transactional.state.versioned_values import parted
 
 T = TypeVar("T")
 
@@ -44,6 +45,9 @@ class Tally:
     asked: int = 0
     continued: int = 0
     layouts: int = 0
+    versions: int = 0
+    judged: int = 0
+    upgraded: int = 0
     void_cuts: int = 0
 
     def add(self, other: Tally) -> None:
@@ -66,7 +70,7 @@ class Check:
     def __init__(self, world: World) -> None:
         self.world = world
         self.tally = Tally(crashes=world.crashes, restored=world.restored, chained=world.chained, logged=world.logged)
-        self.ledger = Ledger(world.program, world.sequencers)
+        self.ledger = Ledger(world.versions.known(), world.sequencers)
         for value in world.epochs_topic():
             self.ledger.apply(value)
         replies = [reply for p in range(world.program.partitions) for reply in ascending(world.replies(p))]
@@ -81,12 +85,15 @@ class Check:
         self.check_requests()
         serial = Serial(self.world.program)
         for number in range(FIRST_EPOCH, self.ledger.done + 1):
+            serial.program = self.ledger.versions.program(number)
             for tid, time_ms in self.commit_order(number):
                 if not self.check_asking(serial, number, tid, time_ms):
                     self.check_one(serial, number, tid, time_ms)
         self.check_states(serial.state)
         self.tally.epochs, self.tally.void_cuts = self.ledger.done, self.ledger.void_cuts
         self.tally.layouts = self.ledger.layouts.newest.number
+        self.tally.versions = self.ledger.versions.newest.number
+        self.tally.upgraded = sum(parted(value)[0] > 1 for value in serial.state.values())
         return self.tally
 
     # --- commit order -----------------------------------------------------------------------------------------------
@@ -125,7 +132,7 @@ class Check:
         assert tid in self.first, f"transaction {tid} was run again in epoch {number} and has no reply"
         reply = self.first[tid].reply
         asked = self.request(reply)
-        target = serial.program.target(asked["operator"], asked["key"], asked["function"], asked["args"])
+        target = Target(asked["operator"], asked["key"], asked["function"], encode(asked["args"]))
         expected = serial.run(target, tid, time_ms, continued_of(asked), calls_external=False)
         got = _outcome(reply)
         assert got == expected, f"epoch {number}, TID {tid}, {asked}: replied {got!r}, in series {expected!r}"
@@ -177,7 +184,7 @@ class Check:
         logged: dict[tuple[str, int], ContinuedTransaction] = {}
         for offset, value in enumerate(self.world.request_values(sequencer)):
             for index, asked in enumerate(_requests(value)):
-                if asked is None or asked["function"] != "run":
+                if asked is None or asked["function"] not in ("run", "rum"):
                     continue
                 place = sequencer, offset, index
                 begun.setdefault(asked["id"], place)
@@ -192,10 +199,11 @@ class Check:
     def check_request(
         self, asked: dict[str, Any] | None, found: list[Reply], calls: dict[str, tuple[Any, Reply]]
     ) -> None:
-        if asked is None or asked["function"] != "run":
+        if asked is None or not self.is_known(asked, found):
             kind = "MalformedRequest" if asked is None else "UnknownFunction"
             assert [_kind(reply) for reply in found] == [kind], f"{asked!r} got {found}"
             self.tally.refused += 1
+            self.tally.judged += asked is not None and asked["function"] == "run"
         elif asked["id"] not in calls:
             assert len(found) == 1, f"{asked} got {found}"
             calls[asked["id"]] = asked, found[0]
@@ -210,14 +218,27 @@ class Check:
             assert len(found) <= 1
             self.tally.repeated += len(found)
 
+    def is_known(self, asked: dict[str, Any], found: list[Reply]) -> bool:
+        """Whether the program of the epoch in which it was cut has the function; it is refused there if not."""
+        if not found:
+            return True  # the reply to the first one of its id is still to come
+        sequencer, offset = found[0].sequencer, found[0].offset
+        cut = next(
+            number
+            for number in range(FIRST_EPOCH, self.ledger.done + 1)
+            if (made := self.ledger.epoch(number).cuts.get(sequencer)) is not None and offset < made.to_offset
+        )
+        operator = self.ledger.versions.program(cut).operators.get(asked["operator"])
+        return operator is not None and asked["function"] in operator.functions
+
     # --- state ------------------------------------------------------------------------------------------------------
 
     def check_states(self, expected: dict[StateKey, bytes]) -> None:
         """Every owner has finished the last epoch and holds the state of the plain loop."""
-        owned = set()
+        owned, place = set(), self.ledger.layouts.placement(self.ledger.done + 1).place
         for life in self.world.lives:
             for number, partition in life.node.partitions.items():
-                mine = {key: value for key, value in expected.items() if self.world.program.place(*key) == number}
+                mine = {key: value for key, value in expected.items() if place(*key) == number}
                 assert partition.epoch == self.ledger.done + 1, f"partition {number} stands in epoch {partition.epoch}"
                 assert dict(partition.store.everything()) == mine, f"partition {number} differs from the plain loop"
                 owned.add(number)

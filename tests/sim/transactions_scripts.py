@@ -97,17 +97,44 @@ def make_program(partitions: int = 3, limits: Limits | None = None) -> Program:
     return Program("scripts", [plain, grouped], errors=[Refused], limits=limits, externals=[external])
 
 
+def make_versions(partitions: int, limits: Limits | None = None) -> list[Program]:
+    """Programs of one job that differ in their answers, functions, operators, and in what they make of old values."""
+    return [make_program(partitions, limits), *(_version(number, partitions, limits) for number in (2, 3))]
+
+
+def _version(version: int, partitions: int, limits: Limits | None) -> Program:
+    async def run(ctx: Context, script: Script) -> list[Any]:
+        return [f"v{version}", *await run_script(ctx, script)]
+
+    def upgrade(value: int, before: int) -> int:
+        return value + 100 * (version - before)
+
+    plain = Operator("plain", partitions=partitions, upgrade=upgrade)
+    grouped = Operator("grouped", partitions=max(1, partitions - 1), colocate="/", upgrade=upgrade)
+    for operator in (plain, grouped):
+        operator.functions["run"] = run
+    if version == 2:
+        plain.functions["rum"] = run
+    operators = [plain, grouped] if version == 2 else [plain, grouped, Operator("late", partitions=partitions)]
+    operators[-1].functions["run"] = run
+    return Program("scripts", operators, errors=[Refused], limits=limits, externals=[external], version=version)
+
+
 ENTITIES = [("plain", f"k{number}") for number in range(MAX_KEYS)]
 ENTITIES += [("grouped", f"g{number % 2}/{number}") for number in range(MAX_KEYS)]
 """All that scripts are drawn for."""
 
 
 class Scripts:
-    """Draws scripts; ``keys`` in all, fewer are hotter. ``external``: some make external calls."""
+    """Draws scripts; ``keys`` in all, fewer are hotter. ``external``: some make external calls.
 
-    def __init__(self, draw: Random, keys: int, *, external: bool = False) -> None:
+    ``late``: some call an operator that only some versions of the program have.
+    """
+
+    def __init__(self, draw: Random, keys: int, *, external: bool = False, late: bool = False) -> None:
         assert keys <= MAX_KEYS
         self._external = external
+        self._late = late
         self._draw = draw
         self._keys = keys
 
@@ -115,7 +142,7 @@ class Scripts:
         """An operator and a key."""
         number = min(self._draw.randrange(self._keys), self._draw.randrange(self._keys))
         if self._draw.random() < 0.5:
-            return "plain", f"k{number}"
+            return "late" if self._late and self._draw.random() < 0.2 else "plain", f"k{number}"
         return "grouped", f"g{number % 2}/{number}"
 
     def script(self, operator: str, depth: int = 3) -> Script:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import TypeAlias
@@ -14,6 +14,7 @@ from nodes.log.memory import MemoryLog
 from tests.sim.memory_spill import MemorySpill
 from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES, REQUESTS, Life
 from tests.sim.transactions_scripts import ENTITIES
+from tests.sim.transactions_versions import Versions
 from transactional import Program
 from transactional import events as e
 from transactional.epochs.messages import NewLayout, Replies, reply_message, to_bytes
@@ -43,8 +44,18 @@ class World:
 
     apart: Apart | None = None
 
-    def __init__(self, program: Program, seed: int, *, nodes: int, sequencers: int, config: EpochConfig) -> None:
+    def __init__(
+        self,
+        program: Program,
+        seed: int,
+        *,
+        nodes: int,
+        sequencers: int,
+        config: EpochConfig,
+        versions: Sequence[Program] = (),
+    ) -> None:
         self.program = program
+        self.versions = Versions(versions or [program], seed + 3)
         self.draw = Random(seed)
         self.side = Random(seed + 1)  # what files a snapshot has
         self.placing = Random(seed + 2)
@@ -315,7 +326,7 @@ class World:
             oldest = [self._kept(partition)[0][-1].ledger for partition in sorted(self.snapshots)]
             begin = min(oldest, key=lambda ledger: ledger.done)
         trying = Trying(f"life{next(self.names)}", self.apart)
-        given = self.program, self.sequencers, self.config, begin, self._new_store
+        given = self.versions.drawn(), self.sequencers, self.config, begin, self._new_store
         node = TransactionNode(*given, trying=trying, history_end=self.log.end_offset(EPOCHS, 0))
         return Life(node, 0 if begin is None else begin.done)
 

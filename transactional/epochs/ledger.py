@@ -20,6 +20,7 @@ from transactional.epochs.messages import (
     Cut,
     EpochMessage,
     NewLayout,
+    NewProgram,
     ReadSetSnapshot,
     RecordPiece,
     RoundBarrier,
@@ -27,30 +28,31 @@ from transactional.epochs.messages import (
     TimeoutProposal,
     epoch_message,
     epoch_messages,
+    slot_of,
 )
 from transactional.epochs.pieces import RecordPieces
-from transactional.execution.crashing import Crashing, request_of
+from transactional.execution.crashing import Crashing
 from transactional.execution.hanging import Hung, TimeoutProposals
 from transactional.execution.raised_exceptions import Raised
 from transactional.execution.rerun import Postponed, Rerun, rerun
 from transactional.layout import LayoutHistory
 from transactional.operators import Program
+from transactional.program_versions import KnownPrograms, VersionHistory
 from transactional.state.snapshots import LedgerState, PostponedState
 
 FIRST_EPOCH = 1
-_SHIPPED = 0
-"""In place of a round."""
 _Own = TypeVar("_Own", RoundBarrier, ReadSetSnapshot)
 
 
 class Ledger:
     """A fold over the epochs topic. ``done``: the last epoch whose outcome is known."""
 
-    def __init__(self, program: Program, sequencers: int) -> None:
-        self.program = program
+    def __init__(self, program: Program | KnownPrograms, sequencers: int) -> None:
+        self.versions = VersionHistory(sequencers, KnownPrograms.of(program))
+        self.program = self.versions.programs.own
         self.sequencers = sequencers
-        self.partitions = program.partitions
-        self.layouts = LayoutHistory(program.operators)
+        self.partitions = self.program.partitions
+        self.layouts = LayoutHistory(self.versions.operators())
         self.done = FIRST_EPOCH - 1
         self.position = 0  # on the epochs topic
         self.history_end = 0
@@ -87,6 +89,10 @@ class Ledger:
     def last_cut(self) -> int:
         """The last epoch of which anybody has made a cut."""
         return max(self._next_cut) - 1
+
+    def fits(self, cut: Cut) -> bool:
+        """Whether it was made under the layout and the version of the program that hold in its epoch."""
+        return (cut.layout, cut.program) == (self.layouts.placement(cut.epoch).number, self.versions.number(cut.epoch))
 
     def is_sequenced(self, number: int) -> bool:
         """Whether the transactions of the epoch, and their TIDs, are known."""
@@ -125,7 +131,7 @@ class Ledger:
         """
         if message.epoch <= self.done:
             return
-        self._expected.add(_name(message))
+        self._expected.add(slot_of(message))
         if isinstance(message, RoundBarrier):
             self._take_barrier(message)
         else:
@@ -133,7 +139,7 @@ class Ledger:
 
     def _came(self, message: RoundBarrier | ReadSetSnapshot) -> bool:
         """True for one that was expected. Raises ``Nondeterministic`` if it is another one."""
-        name = _name(message)
+        name = slot_of(message)
         if name not in self._expected:
             return False
         self._expected.discard(name)
@@ -172,20 +178,22 @@ class Ledger:
             closed=self.hanging.closed,
             crashing=self.crashing.records(self.done),
             layouts=self.layouts.since(self.done + 1),
+            programs=self.versions.records(),
         )
 
     def _read(self, messages: Iterable[_Own]) -> list[_Own]:
         """Without those that only this node knows."""
-        return [each for each in messages if _name(each) not in self._expected]
+        return [each for each in messages if slot_of(each) not in self._expected]
 
     @classmethod
-    def restored(cls, program: Program, sequencers: int, state: LedgerState) -> Ledger:
+    def restored(cls, program: Program | KnownPrograms, sequencers: int, state: LedgerState) -> Ledger:
         """Go on from a snapshot, at its ``epochs_offset``."""
         made = cls(program, sequencers)
         made.position, made.done, made._pieces = state.epochs_offset, state.done, RecordPieces(state.pieces)
         made.hanging = TimeoutProposals(state.closed, state.hanging, state.done)
         made.crashing = Crashing(state.crashing)
-        made.layouts = LayoutHistory(program.operators, state.layouts)
+        made.versions = VersionHistory(sequencers, made.versions.programs, state.programs)
+        made.layouts = LayoutHistory(made.versions.operators(), state.layouts)
         carried = [
             Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
         ]
@@ -222,7 +230,9 @@ class Ledger:
             self.bad_messages += 1
             return
         for message in messages:
-            self._take(self._joined(message) if isinstance(message, RecordPiece) else message)
+            whole = self._joined(message) if isinstance(message, RecordPiece) else message
+            if whole is not None:
+                self._take(whole)
 
     def _joined(self, piece: RecordPiece) -> EpochMessage | None:
         """The record that is whole with this piece."""
@@ -235,10 +245,8 @@ class Ledger:
             self.bad_messages += 1
             return None
 
-    def _take(self, message: EpochMessage | None) -> None:
+    def _take(self, message: EpochMessage) -> None:
         match message:
-            case None:
-                pass
             case RecordPiece():
                 self.bad_messages += 1
             case Cut():
@@ -264,6 +272,9 @@ class Ledger:
                 self._crashes(message)
             case NewLayout(layout):  # cuts that were made before this was read are void from there on
                 self.changes += self.layouts.add(self.last_cut + 1, layout)
+            case NewProgram(program):
+                self.changes += self.versions.add(self.last_cut + 1, self._next_cut, self._cut_to, program)
+                self.layouts.learn(self.versions.operators())
 
     def has_read(self, position: int) -> None:
         """All records before this offset were applied."""
@@ -296,12 +307,13 @@ class Ledger:
         if (cut.epoch, cut.from_offset) != self.next_cut(cut.sequencer):  # another cut of the epoch has won
             self.repeats += 1
             return
-        if cut.layout != self.layouts.placement(cut.epoch).number:
+        if not self.fits(cut):
             self.void_cuts += 1
             return
         self.changes += 1
         self._next_cut[cut.sequencer] = cut.epoch + 1
         self._cut_to[cut.sequencer] = cut.to_offset
+        self.versions.cut(cut.sequencer, cut.epoch + 1, cut.to_offset)
         self._at(cut.epoch).cuts[cut.sequencer] = cut
         self._number(cut.epoch)
 
@@ -334,7 +346,9 @@ class Ledger:
         barriers[barrier.partition] = barrier
         if len(barriers) == self.partitions and all(each.contribution is not None for each in barriers.values()):
             epoch.last_round = barrier.round
-            epoch.decision = decide(self.program, [barriers[p].contribution for p in sorted(barriers)])
+            epoch.decision = decide(
+                self.versions.outline(epoch.number), [barriers[p].contribution for p in sorted(barriers)]
+            )
             if not epoch.decision.rerun:
                 epoch.outcome = Rerun()
                 self._finish()
@@ -378,16 +392,9 @@ class Ledger:
         return epoch.outcome is not None
 
     def _run_again(self, epoch: Epoch) -> Rerun | Hung:
+        number = epoch.number
         read_sets = [epoch.read_sets[p] for p in sorted(epoch.read_sets)]
-        place, hung = self.layouts.placement(epoch.number).place, self.hanging.of(epoch.number)
-        run = partial(rerun, self.program, read_sets, epoch.carried, hung, self.raised, place=place)
-        died = self.crashing.try_apart(epoch.number, run)
-        if died is None:
-            return run()
-        return Hung(
-            died.tid, request_of(died.tid, (root for read_set in read_sets for root in read_set.roots)), died.failure
-        )
-
-
-def _name(message: RoundBarrier | ReadSetSnapshot) -> tuple[int, int, int]:
-    return message.epoch, message.round if isinstance(message, RoundBarrier) else _SHIPPED, message.partition
+        place, hung = self.layouts.placement(number).place, self.hanging.of(number)
+        program = self.versions.program(number)
+        run = partial(rerun, program, read_sets, epoch.carried, hung, self.raised, place=place)
+        return self.crashing.run_again(number, read_sets, run)

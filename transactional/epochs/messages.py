@@ -11,6 +11,7 @@ from transactional.context import CallChain, Path
 from transactional.errors import Aborted
 from transactional.external import ContinuedTransaction
 from transactional.layout import Layout
+from transactional.program_versions import ProgramVersion
 from transactional.state.values import BadValue, decode, digest, encode
 
 Addressed = list[tuple[int, bytes]]
@@ -93,7 +94,7 @@ class Calls(msgspec.Struct, array_like=True, frozen=True, tag="calls"):
 class Cut(msgspec.Struct, array_like=True, frozen=True, tag="cut"):
     """A sequencer's part of an epoch: ``count`` requests from one offset to another. The first that fits wins.
 
-    One that was made under another layout than the epoch's is void, as if it were not there.
+    One that was made under another layout or program than the epoch's is void, as if it were not there.
     """
 
     sequencer: int
@@ -105,6 +106,7 @@ class Cut(msgspec.Struct, array_like=True, frozen=True, tag="cut"):
     sends: Addressed
     inline: bool = False
     layout: int = 0
+    program: int = 0
 
 
 class NewLayout(msgspec.Struct, array_like=True, frozen=True, tag="layout"):
@@ -114,6 +116,12 @@ class NewLayout(msgspec.Struct, array_like=True, frozen=True, tag="layout"):
     """
 
     layout: Layout
+
+
+class NewProgram(msgspec.Struct, array_like=True, frozen=True, tag="program"):
+    """The next version of the job's program: the first of its number wins. It holds as a ``NewLayout`` does."""
+
+    program: ProgramVersion
 
 
 class Contribution(msgspec.Struct, array_like=True, frozen=True):
@@ -269,6 +277,7 @@ EpochMessage = (
     | Attempt
     | Crashes
     | NewLayout
+    | NewProgram
 )
 CallMessage = Forward | Calls | RecordPiece
 CommitMessage = Commit | RecordPiece
@@ -276,6 +285,11 @@ _epochs: msgspec.msgpack.Decoder[EpochMessage | MessageBatch] = msgspec.msgpack.
 _calls: msgspec.msgpack.Decoder[CallMessage] = msgspec.msgpack.Decoder(CallMessage)
 _commits: msgspec.msgpack.Decoder[CommitMessage] = msgspec.msgpack.Decoder(CommitMessage)
 _replies: msgspec.msgpack.Decoder[Replies] = msgspec.msgpack.Decoder(Replies)
+
+
+def slot_of(message: RoundBarrier | ReadSetSnapshot) -> tuple[int, int, int]:
+    """Epoch, round (of read-set snapshots: 0) and partition: of a second record of a slot the first wins."""
+    return message.epoch, message.round if isinstance(message, RoundBarrier) else 0, message.partition
 
 
 def to_bytes(message: EpochMessage | MessageBatch | CallMessage | Replies | Commit | RecordPiece) -> bytes:

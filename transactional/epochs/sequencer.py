@@ -16,6 +16,7 @@ from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import Addressed, Cut, Forward, Kind, Request, addressed, to_bytes
 from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES
 from transactional.layout import Placement
+from transactional.operators import Program
 from transactional.requests.requests import RequestAdmission
 
 
@@ -63,19 +64,26 @@ class Sequencer:
         self.ledger = ledger
         self.number = number
         self.config = config
-        self.admission = RequestAdmission(
-            ledger.program, number, ledger.sequencers, config.id_window, config.answer_key
-        )
-        needed = first_needed(ledger, number)
-        assert start <= needed, f"sequencer {number}: requests from {needed} on are needed, and begin at {start}"
-        self.position = max(start, needed - config.id_window)
-        self._requests: list[Request] = []  # of epochs that are not done
-        self._offsets: list[int] = []  # theirs
+        self._start = start
+        self._begin()
         self._waiting_since_ms: int | None = None
         self._last_ms = 0
         self._sent_cut: Cut | None = None
         self._last_count = 0  # requests in the cut before
         self._forwarded = ledger.done
+
+    def _begin(self) -> None:
+        """Read, and judge, from where ids count."""
+        ledger, number, config = self.ledger, self.number, self.config
+        self.admission = RequestAdmission(
+            ledger.program, number, ledger.sequencers, config.id_window, config.answer_key
+        )
+        needed = first_needed(ledger, number)
+        assert self._start <= needed, f"sequencer {number}: requests from {needed} on are needed, not {self._start}"
+        self.position = max(self._start, needed - config.id_window)
+        self._requests: list[Request] = []  # of epochs that are not done
+        self._offsets: list[int] = []  # theirs
+        self._judging = ledger.versions.judging(number)
 
     @property
     def waiting(self) -> bool:
@@ -124,6 +132,8 @@ class Sequencer:
 
     def read(self, offsets: Sequence[int], values: Sequence[bytes], next_offset: int) -> None:
         """Records of the request partition, from ``position`` on."""
+        versions = self.ledger.versions
+        self.admission.versions = None if versions.is_own else versions
         for offset, value in zip(offsets, values, strict=True):
             admitted = self.admission.admit(offset, value)
             self._requests += admitted
@@ -140,14 +150,24 @@ class Sequencer:
 
         Up to epoch ``opened`` this node is known to have cut.
         """
+        if self._judging != self.ledger.versions.judging(self.number):
+            self._judge_again()
         moved = self._forward_winners(out)
-        if (sent := self._sent_cut) is not None and sent.layout != self.ledger.layouts.placement(sent.epoch).number:
-            self._sent_cut = None  # void, since another layout was proposed before it
+        if (sent := self._sent_cut) is not None and not self.ledger.fits(sent):
+            self._sent_cut = None  # void, since another layout or version was proposed before it
         epoch, start = self.ledger.next_cut(self.number)
         if self._sent_cut is not None and self._sent_cut.epoch >= epoch:
             return moved  # on its way to the log
         self._sent_cut = None
         return self._maybe_cut(epoch, start, now_ms, epoch <= opened, out) or moved
+
+    def _judge_again(self) -> None:
+        """Of what was read too early, all is read again if another version judges something of it otherwise."""
+        versions, before = self.ledger.versions, self._judging
+        start, self._judging = versions.begins(self.number, before), versions.judging(self.number)
+        early = self._requests[bisect_left(self._offsets, start) :]
+        if any(not _judged_alike(each, versions.judge(self.number, each.offset)) for each in early):
+            self._begin()
 
     # --- cutting ----------------------------------------------------------------------------------------------------
 
@@ -173,7 +193,8 @@ class Sequencer:
         placement = self.ledger.layouts.placement(number)
         records = self._records(number, pending, placement)
         sends, inline = self._addressed(records)
-        cut = Cut(self.number, number, start, end, len(pending), self._last_ms, sends, inline, placement.number)
+        under = placement.number, self.ledger.versions.number(number)
+        cut = Cut(self.number, number, start, end, len(pending), self._last_ms, sends, inline, *under)
         if not inline:
             out += [AppendCalls(to, data) for to, data in records]
         out.append(AppendEpochs(to_bytes(cut)))
@@ -260,3 +281,12 @@ class Sequencer:
             return
         epoch = self.ledger.epoch(cut.epoch)
         out += [AppendCalls(to, data) for to, data in records if epoch.barrier(1, to) is None]
+
+
+def _judged_alike(request: Request, program: Program) -> bool:
+    """Whether this version would have admitted it too; False where that is not certain."""
+    if request.kind is Kind.REFUSE:
+        return False
+    operator = program.operators.get(request.operator)
+    known = operator is not None and request.function in operator.functions
+    return known and len(request.arguments) <= program.limits.max_value_bytes

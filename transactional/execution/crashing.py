@@ -8,14 +8,16 @@ that round before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from transactional.conflicts.nondeterminism import crashed_elsewhere
 from transactional.epochs.appends import Append, AppendEpochs
-from transactional.epochs.messages import Attempt, Crashes, Request, to_bytes
+from transactional.epochs.messages import Attempt, Crashes, ReadSetSnapshot, Request, to_bytes
 from transactional.errors import Aborted
+from transactional.execution.hanging import Hung
+from transactional.execution.rerun import Rerun
 
 EVERYWHERE = -1
 """In place of a state partition: the rerun of an epoch, which every node makes."""
@@ -107,6 +109,16 @@ class Crashing:
         """The transaction that ends the process in this step of a suspicious epoch; None: the step can be made."""
         apart = self.trying.apart
         return apart(step) if apart is not None and self.is_suspicious(epoch) else None
+
+    def run_again(
+        self, epoch: int, read_sets: Sequence[ReadSetSnapshot], run: Callable[[], Rerun | Hung]
+    ) -> Rerun | Hung:
+        """The rerun of an epoch, tried apart where that is suspicious."""
+        died = self.try_apart(epoch, run)
+        if died is None:
+            return run()
+        roots = (root for read_set in read_sets for root in read_set.roots)
+        return Hung(died.tid, request_of(died.tid, roots), died.failure)
 
     # --- verdicts ---------------------------------------------------------------------------------------------------
 

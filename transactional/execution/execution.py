@@ -153,8 +153,8 @@ class Execution(Accesses):
         """Add a call to the segment; gives the exception that it begins with, as if its first line raised it."""
         program = self._site.program
         try:
-            ctx = Context(self, program.operators[target.operator], target.key, segment.call_chain, path)
             function = program.function(target.operator, target.function)
+            ctx = Context(self, program.operators[target.operator], target.key, segment.call_chain, path)
             segment.frames.append((bind(function, ctx, target.arguments), target, ctx))
         except (LookupError, TypeError, BadValue) as error:
             return restore(describe(error), program.errors)

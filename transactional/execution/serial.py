@@ -28,6 +28,7 @@ from transactional.external import (
 )
 from transactional.operators import Operator, Program, StateKey, Target, bind
 from transactional.state.values import BadValue, decode, travelling
+from transactional.state.versioned_values import value_now
 
 
 class Serial:
@@ -76,7 +77,8 @@ class Serial:
     def get(self, operator: str, key: str) -> Any:
         """The state of an entity, None if it has none."""
         data = self.state.get((operator, key))
-        return None if data is None else decode(data, self.program.operators[operator].state)
+        kind = self.program.operators[operator]
+        return None if data is None else value_now(data, self.program.version, kind.state, kind.upgrade)
 
 
 class _Transaction:
@@ -118,8 +120,9 @@ class _Transaction:
 
     async def _nested(self, call: Call) -> bytes:
         target = call.target
+        function = self.program.function(target.operator, target.function)
         ctx = Context(self, self.program.operators[target.operator], target.key, call.call_chain, call.path)
-        result = await bind(self.program.function(target.operator, target.function), ctx, target.arguments)
+        result = await bind(function, ctx, target.arguments)
         if ctx.issued:
             raise ctx.not_awaited()
         try:

@@ -59,15 +59,19 @@ class Site:
         self.raised = raised
         self.versions = versions
         self.written: dict[StateKey, Accesses] = {} if versions is None else versions.writers
-        self.program = program
-        self.operators = program.operators
-        self.places: Mapping[str, PlaceOfKeys] = program.operators
-        self.max_calls = program.limits.max_calls
-        self.max_bytes = program.limits.max_bytes
-        self.max_value_bytes = program.limits.max_value_bytes
         self.base = base
         self.here = here
         self.sent: dict[int, list[WireCall | WireResult]] = {}
+        self.use(program, program.operators)
+
+    def use(self, program: Program, places: Mapping[str, PlaceOfKeys]) -> None:
+        """The program and the homes of keys of the epoch that begins here."""
+        self.program = program
+        self.operators = program.operators
+        self.places = places
+        self.max_calls = program.limits.max_calls
+        self.max_bytes = program.limits.max_bytes
+        self.max_value_bytes = program.limits.max_value_bytes
 
     def unsend(self, tid: int) -> None:
         """Drop what this transaction has sent since ``sent`` was taken."""

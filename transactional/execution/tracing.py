@@ -11,7 +11,8 @@ import msgspec
 from transactional.context import Call, CallChain, CallSite, Context, Path, call_of, seen_through
 from transactional.errors import USER_ERRORS, TransactionEnds, describe
 from transactional.operators import Function, Program, StateKey
-from transactional.state.values import BadValue, decode, digest, encode
+from transactional.state.values import BadValue, digest, encode
+from transactional.state.versioned_values import plain_value
 
 _SHOWN = 160
 
@@ -119,7 +120,7 @@ class _Watched:
 
 def shown(data: bytes | None) -> str:
     """A value for people; what is long is cut and distinguished by its digest."""
-    return "nothing" if data is None else _cut(repr(decode(data)))
+    return "nothing" if data is None else _cut(repr(plain_value(data)))
 
 
 def _cut(text: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from hmac import compare_digest
 from itertools import accumulate
@@ -22,7 +23,8 @@ from holon.outputs import partitioner
 from transactional.epochs.messages import Kind, Request
 from transactional.errors import Aborted, BadArguments, UnknownFunction, describe
 from transactional.external import ContinuedTransaction, ExternalRequest
-from transactional.operators import Program, checked_arguments
+from transactional.operators import Program, Target, checked_arguments
+from transactional.program_versions import VersionHistory
 from transactional.requests.replies import request_fingerprint, reused, same_call
 from transactional.state.values import (
     MAX_NESTING,
@@ -235,6 +237,8 @@ class RequestAdmission:
         self, program: Program, sequencer: int, sequencers: int, id_window: int, answer_key: bytes = b""
     ) -> None:
         self.program = program
+        self.versions: VersionHistory | None = None
+        """Where there are several versions of the program: each request is judged by the one of its epoch."""
         self.sequencer = sequencer
         self.sequencers = sequencers
         self.malformed = 0
@@ -285,8 +289,9 @@ class RequestAdmission:
         if since is not None and since > offset:
             text = f"since {since} is beyond the end of the request partition, {offset}: it is none of this job's life"
             return self._refuse(offset, index, name, Aborted("MalformedRequest", (text,)))
+        program = self.program if self.versions is None else self.versions.judge(self.sequencer, offset)
         try:
-            target = self.program.target(wire.operator, wire.key, wire.function, _arguments(wire))
+            target = program.target(wire.operator, wire.key, wire.function, _arguments(wire))
         except (UnknownFunction, TypeError, BadValue) as error:
             return self._refuse(offset, index, name, describe(error))
         request = Request(
@@ -313,13 +318,21 @@ class RequestAdmission:
             return self._refuse(offset, index, "", reason)
         try:
             continued = decode(data, ContinuedTransaction)
-            target = self.program.target(wire.operator, wire.key, wire.function, _arguments(wire))
+            target = self._continued_target(wire)
         except (UnknownFunction, TypeError, BadValue) as error:
             return self._refuse(offset, index, "", Aborted("MalformedRequest", (str(error),)))
         return Request(
             Kind.RUN, wire.id, target.operator, target.key, target.function, target.arguments,
             self.sequencer, offset, index, continued,
         )  # fmt: skip
+
+    def _continued_target(self, wire: WireRequest) -> Target:
+        """It was judged before: that its function has gone since is for its execution to find, and for its reply."""
+        *newer, oldest = (self.program,) if self.versions is None else self.versions.outlines()
+        for program in newer:
+            with suppress(UnknownFunction):
+                return program.target(wire.operator, wire.key, wire.function, _arguments(wire))
+        return oldest.target(wire.operator, wire.key, wire.function, _arguments(wire))
 
     def _judge_again(self, request: Request) -> Request:
         """Of an id that is known."""

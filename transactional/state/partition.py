@@ -67,9 +67,7 @@ class StatePartition:
     ) -> None:
         self.ledger = ledger
         self._inline_bytes = inline_bytes
-        self.program = ledger.program
-        limits, partitions = ledger.program.limits, ledger.partitions
-        self._share = Share(limits.max_calls // partitions, limits.max_bytes // partitions)
+        self._share = Share(0, 0)  # of the epoch in work
         self.number = number
         self.epoch = FIRST_EPOCH
         self.store = new_store()
@@ -216,7 +214,9 @@ class StatePartition:
 
     def _run_first(self, epoch: Epoch, forwards: Sequence[CallMessage], out: list[Append]) -> None:
         running, placement = self._running, self.ledger.layouts.placement(self.epoch)
-        running.site.places = placement.places
+        program, partitions = self.ledger.versions.program(self.epoch), self.ledger.partitions
+        running.site.use(program, placement.places)
+        self._share = Share(program.limits.max_calls // partitions, program.limits.max_bytes // partitions)
         running.leave_out(self.ledger.crashing.accused(self.epoch, self.number))
         roots = [
             (each.tid, each.time_ms, request)
@@ -379,5 +379,5 @@ class StatePartition:
         self._maybe_snapshot()
 
     def _none_running(self) -> RunningEpoch:
-        site = Site(self.program, self.store, self.number, raised=self.ledger.raised)
+        site = Site(self.ledger.program, self.store, self.number, raised=self.ledger.raised)
         return RunningEpoch(site, Reexecution(site))

@@ -30,6 +30,7 @@ from transactional.epochs.messages import (
 from transactional.errors import Aborted
 from transactional.layout import Layout
 from transactional.operators import StateKey
+from transactional.program_versions import ProgramSince
 from transactional.state.values import BadValue, decode, encode
 
 FORMAT_VERSION = 6
@@ -58,7 +59,7 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     """The fold over the epochs topic before ``epochs_offset``, without the epochs up to ``done``.
 
     ``closed``: see ``TimeoutProposals``. ``layouts``: that of the next epoch and later ones, each with the epoch from
-    which it holds; none: keys are still where the first layout has them.
+    which it holds; none: keys are still where the first layout has them. ``programs``: all versions; none: the first.
     """
 
     epochs_offset: Natural
@@ -75,6 +76,7 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     closed: int = 0
     crashing: list[Attempt | Crashes] = []
     layouts: list[tuple[int, Layout]] = []
+    programs: list[ProgramSince] = []
 
 
 class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.sim.counts import drawn
+from tests.sim.transactions_life import EPOCHS
 from tests.sim.transactions_oracle import Check, Tally, each_seed
-from tests.sim.transactions_scripts import Scripts, make_program
+from tests.sim.transactions_scripts import Scripts, make_versions
 from tests.sim.transactions_world import World
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES
@@ -38,7 +39,8 @@ def simulate(seed: int) -> Tally:
 def healed(seed: int) -> World:
     """One run; everything in it is drawn from the seed."""
     draw = Random(seed)
-    program = make_program(draw.randrange(1, 5), Limits(max_bytes=100 + seed % 900) if seed % 11 == SCARCE else None)
+    limits = Limits(max_bytes=100 + seed % 900) if seed % 11 == SCARCE else None
+    versions = make_versions(draw.randrange(1, 5), limits)[: 3 if seed % 3 == 0 else 1]
     sizes = draw.choice([1, 3, 20]), draw.randrange(4), draw.randrange(1, 4)
     config = EpochConfig(
         sizes[0],
@@ -50,8 +52,9 @@ def healed(seed: int) -> World:
         piece_bytes=LONG[seed % 2][1],
     )
     nodes, sequencers = draw.randrange(1, 4), draw.randrange(1, 4)
-    world = World(program, draw.randrange(1 << 30), nodes=nodes, sequencers=sequencers, config=config)
-    scripts = Scripts(draw, draw.choice([1, 3, 10, 40]))
+    given = {"nodes": nodes, "sequencers": sequencers, "config": config, "versions": versions}
+    world = World(versions[0], draw.randrange(1 << 30), **given)
+    scripts = Scripts(draw, draw.choice([1, 3, 10, 40]), late=len(versions) > 1)
     asked: list[WireRequest] = []
     left = draw.randrange(5, 40)
     while left:
@@ -66,6 +69,8 @@ def healed(seed: int) -> World:
             world.overlap()
         if seed % 4 == 0 and world.placing.random() < 0.01:
             world.propose_layout()
+        if len(versions) > 1 and world.versions.draw.random() < 0.01:
+            world.log.append(EPOCHS, 0, [world.versions.proposal()])
         if draw.random() < 0.01:
             world.save()
         if draw.random() < 0.01:
@@ -121,6 +126,7 @@ def test_random_transactions_equal_one_plain_loop(part: int) -> None:
         tally.add(found)
     assert tally.restored and tally.chained and tally.logged and tally.crashes, tally
     assert tally.sources and tally.abandoned and tally.layouts and tally.void_cuts, tally
+    assert tally.versions and tally.upgraded and tally.judged, tally
     assert tally.reruns and tally.races and tally.failed and tally.committed, tally
 
 
@@ -129,17 +135,17 @@ def test_a_ledger_that_begins_at_a_snapshot_knows_what_one_knows_that_has_read_a
     for seed in (*POSTPONING, *range(int(os.environ["SIM_BASE_SEED"]), int(os.environ["SIM_BASE_SEED"]) + 20)):
         world = healed(seed)
         values = world.epochs_topic()
-        whole = Ledger(world.program, world.sequencers)
+        whole = Ledger(world.versions.known(), world.sequencers)
         for value in values:
             whole.apply(value)
-        folded = Ledger(world.program, world.sequencers)
+        folded = Ledger(world.versions.known(), world.sequencers)
         for at, value in enumerate(values, 1):
             folded.apply(value)
             folded.position = at
             if Random(at).random() < 0.1 or folded.epoch(folded.done + 1).carried:
                 state = folded.snapshot()
                 carried, pending = carried + bool(state.carried), pending + bool(state.barriers)
-                begun = Ledger.restored(world.program, world.sequencers, state)
+                begun = Ledger.restored(world.versions.known(), world.sequencers, state)
                 for later in values[at:]:
                     begun.apply(later)
                 assert begun.done == whole.done
