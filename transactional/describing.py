@@ -11,6 +11,7 @@ from holon.fingerprint.schema import FieldShape, TypeShape, plain, shape_of
 from holon.fingerprint.version import JobVersion
 from transactional.entities import Entity, state_fields
 from transactional.operators import Operator, Program
+from transactional.state.versioned_values import FIRST_VERSION
 from transactional.streams import CURSORS
 
 
@@ -18,10 +19,14 @@ def code_of(program: Program) -> CodePrint:
     """All of the user's code that answers follow from, and the limits that all nodes have to agree on."""
     roots: dict[str, Any] = {"errors": list(program.errors.values()), "external functions": program.externals}
     roots["limits"] = msgspec.to_builtins(program.limits)
+    if program.version != FIRST_VERSION:
+        roots["version"] = program.version
     owners: list[Any] = list(program.externals.values())
     for name, operator in _operators(program):
         roots |= {f"{name}.{called}": function for called, function in sorted(operator.functions.items())}
         roots[f"state of {name}"] = operator.state
+        if operator.upgrade is not None:
+            roots[f"upgrade of {name}"] = operator.upgrade
         roots |= {f"{name} bound to {each.topic}": [each.key, each.arguments] for each in operator.bindings}
         owners += operator.functions.values() if operator.entity is None else [operator.entity]
     return code_print(roots, owners)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
 from collections.abc import Iterable
 from enum import Enum
 from types import ModuleType
@@ -20,6 +21,22 @@ def _folder(path: str) -> str:
 
 
 _PYTHON = _folder(inspect.__file__ or "")
+
+
+TOKEN = re.compile("@[0-9a-f]{16}")
+"""Behind the top-level name of a module that is in this process once more, with the code of another version."""
+
+
+def plain_name(module: str) -> str:
+    """Without the token of a version: under this name the module stands in its own source."""
+    return TOKEN.sub("", module, count=1) if "@" in module else module
+
+
+def versioned_name(module: str, like: str) -> str:
+    """A module's name as those have it that are of the same version as module ``like``."""
+    token = TOKEN.search(like)
+    top, dot, rest = module.partition(".")
+    return module if token is None else f"{top}{token[0]}{dot}{rest}"
 
 
 class Room(Enum):
@@ -39,7 +56,7 @@ def room_of(module: ModuleType | None, own: frozenset[str] = frozenset()) -> Roo
 @functools.lru_cache(maxsize=4096)
 def room_at(name: str, file: str | None, own: frozenset[str]) -> Room:
     """As ``room_of``, by a module's name and file."""
-    top = top_of(name)
+    top, name = top_of(name), plain_name(name)
     if top in _HOLON:
         return Room.USER if name == _WORKLOADS or name.startswith(f"{_WORKLOADS}.") else Room.HOLON
     if top in own or name == "__main__":
@@ -54,7 +71,7 @@ def room_at(name: str, file: str | None, own: frozenset[str]) -> Room:
 
 def full_name(module: str, qualname: str) -> str:
     """The name of a definition; one of Holon's has its package alone, so that moving a file is no change of code."""
-    top = top_of(module)
+    top, module = top_of(module), plain_name(module)
     return f"{top if room_at(module, None, frozenset()) is Room.HOLON else module}.{qualname}"
 
 
@@ -68,7 +85,7 @@ def file_of(module: ModuleType) -> str | None:
 
 def top_of(module: str) -> str:
     """The top-level package."""
-    return module.partition(".")[0]
+    return plain_name(module).partition(".")[0]
 
 
 def own_packages(modules: Iterable[str]) -> frozenset[str]:

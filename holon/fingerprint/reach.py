@@ -19,7 +19,18 @@ from typing import Any
 import msgspec
 
 from holon.fingerprint import bytecode
-from holon.fingerprint.module_owners import Room, full_name, loaded, own_packages, room_at, room_of, top_of, version_of
+from holon.fingerprint.module_owners import (
+    Room,
+    full_name,
+    loaded,
+    own_packages,
+    plain_name,
+    room_at,
+    room_of,
+    top_of,
+    version_of,
+    versioned_name,
+)
 from holon.fingerprint.values import ValueText
 
 _DYNAMIC = frozenset(["eval", "exec", "__import__", "import_module"])
@@ -200,28 +211,29 @@ class _Walk:
                 self.library(module.__name__)
             case Room.USER if not any(each is module for each in above):
                 wanted = vars(module).keys() if everything else names & vars(module).keys()
-                lines = [f"module {module.__name__}"]
+                lines = [f"module {plain_name(module.__name__)}"]
                 for name in sorted(each for each in wanted if not _is_special(each)):
                     value = vars(module)[name]
                     inner = isinstance(value, types.ModuleType)
                     text = self._module(value, names, above=(*above, module)) if inner else self.token(value)
                     lines.append(f"{name}={text}")
                 return "\n".join(lines)
-        return f"module {module.__name__}"
+        return f"module {plain_name(module.__name__)}"
 
     def _imported(self, wanted: bytecode.Import, space: dict[str, Any], names: frozenset[str]) -> str:
         """An import that waits until the function runs; a module of the user's is loaded now, to be walked."""
         name = wanted.module
         if wanted.level:
-            parts = str(space.get("__package__") or "").split(".")
+            parts = plain_name(str(space.get("__package__") or "")).split(".")
             parts = parts[: len(parts) - wanted.level + 1]
             name = ".".join([*parts, *([name] if name else [])])
-        found = loaded(name)
+        own = versioned_name(name, str(space.get("__name__")))
+        found = loaded(own) or loaded(name)
         if found is None:
             return f"no module {name}"
         for each in wanted.names:
             if not hasattr(found, each):
-                loaded(f"{name}.{each}")
+                loaded(f"{found.__name__}.{each}")
         return self._module(found, names | frozenset(wanted.names))
 
     def _module_of(self, kind: type) -> types.ModuleType | None:
