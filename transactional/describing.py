@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,7 +12,8 @@ from holon.fingerprint.schema import FieldShape, TypeShape, plain, shape_of
 from holon.fingerprint.version import JobVersion
 from transactional.entities import Entity, state_fields
 from transactional.operators import Operator, Program
-from transactional.state.versioned_values import FIRST_VERSION
+from transactional.state.values import BadValue, encode
+from transactional.state.versioned_values import FIRST_VERSION, value_now
 from transactional.streams import CURSORS
 
 
@@ -48,6 +50,27 @@ def state_shape(operator: Operator) -> TypeShape | None:
     if operator.entity is not None:
         return _entity_shape(operator.entity)
     return None if operator.state is None else shape_of(operator.state)
+
+
+def read_as(program: Program, operator: Operator, data: bytes) -> Any:
+    """A stored value as a function of this program would read it, whichever version has written it.
+
+    Raises ``BadValue``, also where another upgrade of the same value gives other bytes.
+    """
+    now = partial(value_now, data, program.version, operator.state, operator.upgrade, program.limits.max_value_bytes)
+    value = now()
+    if operator.upgrade is not None and encode(value) != encode(now()):
+        raise BadValue("its upgrade gives other values for the same value: it depends on more than its arguments")
+    if operator.entity is not None:
+        if not isinstance(value, dict):
+            raise BadValue(f"{type(value).__name__} is no state of an entity")
+        for name, kind in state_fields(operator.entity).items():
+            if name in value:
+                try:
+                    msgspec.convert(value[name], kind)
+                except msgspec.ValidationError as error:
+                    raise BadValue(f"field {name}: {error}") from None
+    return value
 
 
 def _operators(program: Program) -> list[tuple[str, Operator]]:

@@ -60,6 +60,7 @@ def run_program_node(program_node: ProgramNode, settings: Settings, stops: StopS
         settings,
         number=program_node.number,
         sequencers=program_node.sequencers,
+        reference=program_node.program,
         accept_code=program_node.accept_code,
         parent=program_node.parent,
         stops=stops,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from nodes.machine import messages as m
+from nodes.machine.ownership.programs import ProgramState
 
 NO_INCARNATION = -1
 MAX_CHECKPOINT_BYTES = 12 << 20
@@ -50,6 +51,7 @@ class ControlState(msgspec.Struct, array_like=True, kw_only=True):
         tuple[str, int]
     ] = []  # the newest incarnation under each name, in the order of their Hellos
     commands: list[str] = []  # ids of the commands that were taken, oldest first
+    programs: ProgramState = ProgramState()
 
 
 class ControlCheckpoint(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -67,6 +69,8 @@ def encode_control_checkpoint(checkpoint: ControlCheckpoint) -> bytes:
     states = checkpoint.state.partitions
     formats = [crashed.format for state in states for crashed in state.crashed]
     formats += [m.PARTS_VERSION for state in states for saved in state.checkpoints if isinstance(saved, m.PartSaved)]
+    if checkpoint.state.programs != ProgramState():
+        formats.append(m.PROGRAMS_VERSION)
     return m.seal(checkpoint, MAX_CHECKPOINT_BYTES, max(formats, default=m.FIRST_VERSION))
 
 

@@ -30,6 +30,8 @@ LARGE_VERSION = 7
 """Since this one a broadcast message may have more than ``FORMER_BROADCAST_BYTES``, which a node before it refuses."""
 SHARDS_VERSION = 7
 """Since this one contributions to sharded states leave in pieces."""
+PROGRAMS_VERSION = 8
+"""Since this one a transactional job may change its program while it runs."""
 MAX_CONTROL_BYTES = 1 << 20
 FORMER_BROADCAST_BYTES = 64 << 20
 MAX_BROADCAST_BYTES = 4 << 30
@@ -305,7 +307,7 @@ class Command(Message, frozen=True, tag="command"):
 
     @property
     def format(self) -> int:
-        return NUMBERED_VERSION
+        return PROGRAMS_VERSION if self.name.startswith("program") else NUMBERED_VERSION
 
 
 class SlotSent(Message, frozen=True, tag="slot"):

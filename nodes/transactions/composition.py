@@ -17,6 +17,8 @@ from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.steps import Clocks, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION
 from nodes.transactions.trimming import Trimming
+from nodes.transactions.upgrades.programs import NodePrograms
+from nodes.transactions.upgrades.upgrading import Upgrading
 from transactional.execution.crashing import Apart
 
 NewSaver: TypeAlias = Callable[[str], Saver[Any]]
@@ -47,7 +49,7 @@ class NodeOptions:
 class NodeSurroundings:
     """The log, the store and the threads of one node. ``plain_log``: for threads beside the loop, None: the same one.
 
-    ``compact`` merges files, None: within the node.
+    ``compact`` merges files, None: within the node. ``programs``: by which it upgrades, None: it does not.
     """
 
     log: Log
@@ -57,6 +59,7 @@ class NodeSurroundings:
     new_saver: NewSaver = lambda what: DirectSaver()  # within the loop: for simulations
     compact: Compact | None = None
     apart: Apart | None = None
+    programs: NodePrograms | None = None
     report: Callable[[str], None] = lambda text: None
 
 
@@ -92,6 +95,10 @@ def composed(job: TransactionJob, options: NodeOptions, around: NodeSurroundings
         saver=around.new_saver("trimmer"),
         report=around.report,
     )
+    upgrading = None
+    if around.programs is not None:
+        loader = around.new_saver("program-loader")
+        upgrading = Upgrading(claiming, around.log, job.topics.epochs, around.programs, loader)
     return TransactionDriver(
         job,
         around.log,
@@ -105,4 +112,5 @@ def composed(job: TransactionJob, options: NodeOptions, around: NodeSurroundings
         loader=around.new_saver("loader"),
         ledger_loader=around.new_saver("ledger-loader"),
         apart=around.apart,
+        upgrading=upgrading,
     )

@@ -7,7 +7,7 @@ import msgspec
 from nodes.log.contract import Log
 from nodes.machine.code_check import JobMismatch, is_recorded, last_recorded
 from nodes.transactions.control_history import control_history
-from nodes.transactions.job_start import KeyLayout, check_layout, started
+from nodes.transactions.job_start import KeyLayout, check_layout, has_held, started
 from nodes.transactions.topics import TransactionTopics
 from transactional.describing import code_of, untyped, version_of
 from transactional.operators import Program
@@ -51,7 +51,8 @@ def diagnose(log: Log, program: Program, sequencers: int | None = None) -> Diagn
     if begun is None:
         return found
     try:
-        check_layout(program.name, begun, KeyLayout.of(program, sequencers or begun.partitions - program.partitions))
+        mine = KeyLayout.of(program, sequencers or begun.partitions - program.partitions)
+        check_layout(program.name, begun, mine, later=has_held(log, topics, begun, version.code))
     except JobMismatch as error:
         found.ok, found.problem = False, str(error)
     ownership = control_history(log, topics, begun.partitions).read()

@@ -18,6 +18,7 @@ from nodes.transactions.topics import FIRST_INCARNATION, control_topic
 from nodes.transactions.trimming import Trimming, trimmed_away
 from nodes.transactions.units.following import Loaded, Units
 from nodes.transactions.units.standbys import Standbys
+from nodes.transactions.upgrades.upgrading import Upgrading
 from transactional import events as e
 from transactional.execution.crashing import Apart
 from transactional.node import TransactionNode
@@ -48,6 +49,7 @@ class TransactionDriver:
         loader: Saver[Loaded] | None = None,
         ledger_loader: Saver[LoadedLedger] | None = None,
         apart: Apart | None = None,
+        upgrading: Upgrading | None = None,
     ) -> None:
         topics = job.topics
         self.job = job
@@ -55,6 +57,7 @@ class TransactionDriver:
         self.claiming = claiming
         self.checkpoints = checkpoints
         self.trimming = trimming
+        self.upgrading = upgrading
         self.steps = Steps(job, log, clocks, checkpoints, claiming.node, apart)
         self.standbys = Standbys(log, topics, claiming, replicas, clocks.running_ms, clocks.wall_ms)
         load = DirectSaver[Loaded]() if loader is None else loader
@@ -218,6 +221,8 @@ class TransactionDriver:
         """Read the control topic, and begin the ledger at the oldest checkpoint that may be needed."""
         self.has_begun = True
         self._read_control()
+        if self.upgrading is not None:
+            self.upgrading.begins()
         if not self._begins(self.ledger_load.begin()):
             self.units.begin(None)  # it works on nothing until the ledger is there
 
@@ -275,6 +280,8 @@ class TransactionDriver:
         if read.at_end and not known:
             self.control.reread_end()
         written = self.claiming.control(list(read.values), known, now_ms, self.units.abreast())
+        if known and self.upgrading is not None:
+            written += self.upgrading.turn(self.node.ledger, now_ms)
         if written:
             self.log.send(*self.control.where, written)
         self.units.forget_covered()

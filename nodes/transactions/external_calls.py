@@ -62,6 +62,10 @@ class ExternalCalls:
         self.failed = 0
         self.timed_out = 0
 
+    def use(self, program: Program) -> None:
+        """Another version makes the calls from now on; those that run go on."""
+        self._program = program
+
     @property
     def running(self) -> int:
         """Calls that have time left."""

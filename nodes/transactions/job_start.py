@@ -11,6 +11,7 @@ from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.machine.code_check import JobMismatch
 from nodes.machine.ownership.ownership import VERSION
+from nodes.transactions.control_history import control_history
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, control_topic
 from transactional.describing import version_of
 from transactional.operators import Program
@@ -47,7 +48,8 @@ def begin(
         start = m.JobStarted(FIRST_INCARNATION, fingerprint(mine), units, described)
         log.append(topics.control, 0, [m.encode(start)])
         begun = started(log, topics)
-    check_layout(program.name, begun, mine)
+    version = version_of(program) if version is None else version
+    check_layout(program.name, begun, mine, later=has_held(log, topics, begun, version.code))
     return answer_key(program.name, begun)
 
 
@@ -66,12 +68,22 @@ def answer_key(job: str, begun: m.JobStarted | None) -> bytes:
     return found
 
 
-def check_layout(job: str, begun: m.JobStarted | None, mine: KeyLayout) -> None:
-    """Raises ``JobMismatch`` with what differs."""
+def has_held(log: Log, topics: TransactionTopics, begun: m.JobStarted | None, code: str) -> bool:
+    """Whether the program with this code is a version of the job since an upgrade, which has checked its operators."""
+    if begun is None:
+        return False
+    programs = control_history(log, topics, begun.partitions).read().programs
+    return any(each.code == code for each in programs.holding)
+
+
+def check_layout(job: str, begun: m.JobStarted | None, mine: KeyLayout, *, later: bool = False) -> None:
+    """Raises ``JobMismatch`` with what differs. ``later``: an upgrade may have added operators since."""
     found = None if begun is None else _layout(begun.fingerprint)
     if found is None:
         text = "" if begun is None else begun.fingerprint
         raise JobMismatch(f"job {job!r} was started as {text!r} by another release, which this one cannot read")
+    if later and found.sequencers == mine.sequencers:
+        return
     was, now = _lines(found), _lines(mine)
     if was != now:
         gone, come = [each for each in was if each not in now], [each for each in now if each not in was]

@@ -6,6 +6,7 @@ from nodes.log.contract import Log
 from nodes.transactions.topics import TransactionTopics
 from transactional.epochs.messages import BadRecord, reply_message
 from transactional.operators import Program
+from transactional.program_versions import VersionHistory
 from transactional.requests.requests import RequestAdmission
 
 TAIL_RECORDS = 100
@@ -50,6 +51,7 @@ def ids_from(
     sequencers: int,
     needed: int,
     id_window: int,
+    versions: VersionHistory | None = None,
 ) -> int:
     """Where to begin to read requests so that from ``needed`` on all ids are known that count.
 
@@ -59,7 +61,9 @@ def ids_from(
     at, known, step = needed, 0, BACK_RECORDS
     while at > first and known < id_window:
         end, at = at, max(first, at - step)
-        found = _in_lists(log, topics, RequestAdmission(program, sequencer, sequencers, id_window), at, end)
+        admission = RequestAdmission(program, sequencer, sequencers, id_window)
+        admission.versions = versions
+        found = _in_lists(log, topics, admission, at, end)
         known += found
         lacking = -(-(id_window - known) * (end - at) // found) if found else 2 * step
         step = min(max(1, lacking), 8 * step)

@@ -40,11 +40,12 @@ from nodes.transactions.metrics.node import TransactionMetrics
 from nodes.transactions.steps import Clocks, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trial_epochs import TriedApart
+from nodes.transactions.upgrades.programs import NodePrograms
 from transactional.conflicts.nondeterminism import Nondeterministic
 from transactional.describing import version_of
 from transactional.epochs.pieces import WHOLE_BYTES
 from transactional.epochs.sequencer import EpochConfig
-from transactional.errors import RerunHangs
+from transactional.errors import ProgramMissing, RerunHangs
 from transactional.execution.crashing import CrashesHere
 from transactional.operators import Program
 from transactional.state.store import Store
@@ -110,6 +111,7 @@ class TransactionProcess(NodeShell):
         number: int,
         sequencers: int,
         *,
+        reference: str = "",
         accept_code: bool = False,
         parent: int | None = None,
     ) -> None:
@@ -121,7 +123,9 @@ class TransactionProcess(NodeShell):
         key = begin(log, topics, program, sequencers, version)
         config = EpochConfig(compress_bytes=settings.node.compress_bytes or WHOLE_BYTES, answer_key=key)
         spills = spills_of(settings)
-        job = TransactionJob(program, topics, sequencers, config, Store if spills is None else spills.store)
+        programs = NodePrograms(program, reference, version, accept=accept_code)
+        new_store = Store if spills is None else spills.store
+        job = TransactionJob(program, topics, sequencers, config, new_store, programs.known)
         options = node_options(settings, number, job, CodeRule(program.name, version, accept=accept_code))
         counted = TransactionMeter()
         self.topics = topics
@@ -148,11 +152,14 @@ class TransactionProcess(NodeShell):
             new_saver=ThreadSaver,
             compact=CompactingChild(settings, patient),
             apart=TriedApart(settings, self._watchdog.turned),
+            programs=programs,
             report=partial(logger.warning, "node %s: %s", options.node),
         )
         self.driver = composed(job, options, around)
         self.feeding = Feeding(self.log, program, sequencers)
         self.external = ExternalCalls(self.log, program, topics.requests, monotonic_ms, key)
+        self._program = 0  # number of the version that feeds and makes external calls
+        self._sequencers = sequencers
         self.metrics = TransactionMetrics(self.driver, self.external, spills, settings, counted)
 
     def loop(self) -> None:
@@ -171,7 +178,7 @@ class TransactionProcess(NodeShell):
         except JobMismatch as error:
             self.driver.leave()  # others have its work at once
             raise JobMismatch(f"node {name}: {error}") from error
-        except (RerunHangs, CrashesHere) as error:
+        except (RerunHangs, CrashesHere, ProgramMissing) as error:
             raise RunFailed(f"node {name}: {error}") from error
         except m.BadMessage as error:
             raise RunFailed(f"node {name}: the control topic holds a record of a newer Holon: {error}") from error
@@ -193,6 +200,7 @@ class TransactionProcess(NodeShell):
         self.driver.turn(ready)
         self._warn_of_codes()
         self._log_raised()
+        self._follow_program()
         fed = self.feeding.turn(self.driver.node.owned_sequencers())
         fed |= self.external.turn(self.driver.node.owned_partitions())
         # The effects of all read records have been performed: only the log, or the time, can bring more.
@@ -200,6 +208,15 @@ class TransactionProcess(NodeShell):
         quiet_s = QUIET_WAIT_S if self.driver.is_quiet else IDLE_WAIT_S
         idle_s = WATCH_WAIT_S if self.driver.watches else quiet_s
         return Wait(self.driver.waits_for() | self.feeding.waits_for(), 0.0 if fed else CUT_WAIT_S if soon else idle_s)
+
+    def _follow_program(self) -> None:
+        """Streams and external calls go on by the version of the next epoch."""
+        ledger = self.driver.node.ledger
+        if (number := ledger.versions.number(ledger.done + 1)) != self._program:
+            self._program = number
+            program = ledger.versions.program(ledger.done + 1)
+            self.feeding = Feeding(self.log, program, self._sequencers)
+            self.external.use(program)
 
     def _log_raised(self) -> None:
         """Where in the program's code was raised what has aborted transactions."""
@@ -225,18 +242,21 @@ def run_transaction_node(
     *,
     number: int,
     sequencers: int,
+    reference: str = "",
     accept_code: bool = False,
     parent: int | None = None,
     stops: StopSignals | None = None,
 ) -> None:
     """Open the log, join the job, work until a stop is requested (SIGTERM, SIGINT).
 
+    ``reference``: of the program, ``MODULE:PROGRAM``; other nodes can load it by that after an upgrade.
     Raises ``StoppedEarly`` where a stop was requested before the log was open.
     """
     sys.setswitchinterval(SWITCH_S)
 
     def run_once(log: Log, stops: StopSignals) -> None:
-        process = TransactionProcess(program, log, settings, number, sequencers, accept_code=accept_code, parent=parent)
+        given = {"reference": reference, "accept_code": accept_code, "parent": parent}
+        process = TransactionProcess(program, log, settings, number, sequencers, **given)
         stops.concern(process)
         process.loop()
 

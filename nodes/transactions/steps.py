@@ -16,6 +16,7 @@ from transactional.epochs.sequencer import EpochConfig
 from transactional.execution.crashing import Apart, Trying
 from transactional.node import TransactionNode
 from transactional.operators import Program
+from transactional.program_versions import KnownPrograms
 from transactional.state.snapshots import LedgerState
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
@@ -24,13 +25,17 @@ from transactional.tally import TransactionTally
 
 @dataclass(frozen=True, slots=True)
 class TransactionJob:
-    """The job as its nodes know it. ``new_store`` makes the empty state of a partition."""
+    """The job as its nodes know it. ``new_store`` makes the empty state of a partition.
+
+    ``programs``: also other versions of the program, None: there are no others.
+    """
 
     program: Program
     topics: TransactionTopics
     sequencers: int
     config: EpochConfig
     new_store: Callable[[], Store | SpillingStore] = Store
+    programs: KnownPrograms | None = None
 
     @property
     def units(self) -> int:
@@ -72,7 +77,7 @@ class Steps:
         """A node that works on nothing yet, with a ledger that begins there; None: at the start of everything."""
         job, end = self._job, self._log.end_offset(self._job.topics.epochs, 0)
         self.begun = 0 if begin is None else begin.done
-        given = job.program, job.sequencers, job.config, begin, job.new_store, self.tally
+        given = job.programs or job.program, job.sequencers, job.config, begin, job.new_store, self.tally
         self.node = TransactionNode(*given, self._trying, end)
 
     def receive(self, event: e.Event) -> None:

@@ -31,9 +31,9 @@ class Traced(msgspec.Struct):
     written: list[StateKey] = []
 
 
-def traced(program: Program, calls: list[Traced]) -> Program:
-    """The program with functions that add themselves to ``calls`` when they begin."""
-    numbers = count()
+def traced(program: Program, calls: list[Traced], numbers: Iterator[int] | None = None) -> Program:
+    """The program with functions that add themselves to ``calls`` when they begin. ``numbers``: of the run's acts."""
+    numbers = count() if numbers is None else numbers
 
     def wrap(operator: str, name: str, function: Function) -> Function:
         def call(ctx: Context, *args: Any, **kwargs: Any) -> Awaitable[Any]:

@@ -20,6 +20,8 @@ from nodes.cli.txn.replay import EXAMPLE as REPLAY_EXAMPLE
 from nodes.cli.txn.replay import replay
 from nodes.cli.txn.serve import EXAMPLE as SERVE_EXAMPLE
 from nodes.cli.txn.serve import serve
+from nodes.cli.txn.upgrade import EXAMPLE as UPGRADE_EXAMPLE
+from nodes.cli.txn.upgrade import upgrade
 from nodes.runtime.child_node import ProgramNode
 from nodes.runtime.stop_signals import INTERRUPTED_EXIT, StoppedEarly
 
@@ -107,3 +109,4 @@ app.command("serve", epilog=SERVE_EXAMPLE)(serve)
 app.command("bench", epilog=EXAMPLE)(bench)
 app.command("doctor", epilog=DOCTOR_EXAMPLE)(doctor)
 app.command("replay", epilog=REPLAY_EXAMPLE)(replay)
+app.command("upgrade", epilog=UPGRADE_EXAMPLE)(upgrade)

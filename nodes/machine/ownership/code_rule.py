@@ -27,9 +27,10 @@ class CodeRule:
         self._known: tuple[list[str], bool] | None = None
 
     def holds(self, ownership: Ownership) -> bool:
-        """Whether this node's code is one that the job goes on with."""
+        """Whether this node's code is one that the job goes on with: with one of before it has the newer ones too."""
         if self._known is None or self._known[0] is not ownership.codes:
-            self._known = ownership.codes, is_recorded(self.version, ownership.codes)
+            holding = any(each.code == self.version.code for each in ownership.programs.holding)
+            self._known = ownership.codes, holding or is_recorded(self.version, ownership.codes)
         return self._known[1]
 
     def check_state(self, ownership: Ownership) -> None:

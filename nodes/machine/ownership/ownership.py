@@ -4,8 +4,7 @@ Two rules for this file. The state is a function of the records read so far and 
 no node's own name. So nodes that have read the same prefix agree. A record that cannot be valid has no effect and is
 never an error, since every node has to get past the same records.
 
-Ownership by the order of one log partition takes the place of a coordinator (docs/design/control.md). Every rule is
-in ``docs/design/control.md``.
+Ownership by the order of one log partition takes the place of a coordinator. Every rule is in docs/design/control.md.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from nodes.machine import messages as m
 from nodes.machine.control_state import NO_INCARNATION, ControlledPartition, ControlState
 from nodes.machine.durable import KEPT_CHECKPOINTS, Durable, is_named, reaches, rests_on
 from nodes.machine.facts import Fact
+from nodes.machine.ownership.programs import COMMANDS, ProgramFold
 from wcrdt.replica.slots import Position
 
 RETRY = "retry"
@@ -58,8 +58,7 @@ class Ownership:
         self.changes += 1
         self.incarnation = incarnation
         self.started = started
-        self.retries = 0
-        self.merged_count = 0
+        self.retries = self.merged_count = 0
         self.codes: list[str] = []
         """Versions of the program that may work on the job, as text, the newest last; none: of a release without."""
         if started is not None and VERSION in started.description:
@@ -70,6 +69,7 @@ class Ownership:
         self._stopping: set[str] = set()
         self._merged: list[m.MergedSaved] = []  # oldest first
         self._partitions = [ControlledPartition() for _ in range(partitions)]
+        self.programs = ProgramFold()
         self._durable = Durable()
 
     # --- as one value -------------------------------------------------------------------------------------------
@@ -88,6 +88,7 @@ class Ownership:
             codes=list(self.codes),
             node_incarnations=list(self._node_incarnations.items()),
             commands=list(self._commands),
+            programs=self.programs.state(),
         )
 
     def restore(self, state: ControlState) -> None:
@@ -98,6 +99,7 @@ class Ownership:
         self._members, self._stopping = dict(state.members), set(state.stopping)
         self._node_incarnations, self._commands = dict(state.node_incarnations), dict.fromkeys(state.commands)
         self._merged, self._partitions = list(state.merged), [known.copied() for known in state.partitions]
+        self.programs = ProgramFold(state.programs)
 
     @classmethod
     def restored(cls, state: ControlState) -> Ownership:
@@ -223,9 +225,6 @@ class Ownership:
         self.merged_count += 1
         return [f.MergedRecorded(saved)]
 
-    def _slot_wanted(self, wanted: m.SlotWanted) -> list[Fact]:
-        return [f.SlotRequested(wanted.partition, wanted.node, wanted.position)]
-
     def _end_of_input(self, end: m.EndOfInput) -> list[Fact]:
         state = self._partitions[end.partition]
         if state.end_offset is not None:
@@ -262,10 +261,12 @@ class Ownership:
             before = self.codes if command.name == CODE_BESIDE else []
             self.codes = [*(each for each in before if each != command.argument), command.argument][-KEPT_CODES:]
             return [f.CodeAccepted(command.argument)]
+        if command.name in COMMANDS:  # what holds takes the place of codes that were accepted before
+            self.codes = self.programs.take(command.name, command.argument) or self.codes
+            return []
         if command.name != "stop" or not self._members:
             return []
-        self._stopping = set(self._members)
-        self.changes += 1
+        self._stopping, self.changes = set(self._members), self.changes + 1
         return [f.FleetStopRequested(tuple(sorted(self._stopping)))]
 
     # --- what follows from the records read so far --------------------------------------------------------------
@@ -311,8 +312,7 @@ class Ownership:
 
     def checkpoint(self, partition: int) -> m.CheckpointSaved | None:
         """The newest one."""
-        kept = self._partitions[partition].checkpoints
-        return kept[-1] if kept else None
+        return next(iter(self.checkpoints(partition)), None)
 
     def merged(self) -> tuple[m.MergedSaved, ...]:
         """The newest ``KEPT_MERGED`` merged checkpoints, newest first."""
@@ -390,7 +390,7 @@ _HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {
     m.CheckpointSaved: Ownership._checkpoint_saved,
     m.PartSaved: Ownership._checkpoint_saved,
     m.MergedSaved: Ownership._merged_saved,
-    m.SlotWanted: Ownership._slot_wanted,
+    m.SlotWanted: lambda _, wanted: [f.SlotRequested(wanted.partition, wanted.node, wanted.position)],
     m.ShardWanted: lambda _, wanted: [f.ShardRequested(wanted.partition, wanted.node, wanted.shard)],
     m.EndOfInput: Ownership._end_of_input,
     m.Failed: Ownership._failed,

@@ -13,7 +13,7 @@ from nodes.transactions.checkpoints.chains import load_file, states
 from nodes.transactions.control_history import control_history
 from nodes.transactions.topics import TransactionTopics
 from transactional.operators import Program, StateKey
-from transactional.state.values import decode
+from transactional.state.versioned_values import plain_value
 
 _POLL_INTERVAL_S = 0.2
 
@@ -53,7 +53,7 @@ def write_state(store: CheckpointStore, names: dict[int, str], path: Path) -> in
     with path.open("w", encoding="utf-8") as lines:
         for name in names.values():
             for (operator, key), value in sorted(_items(store, name).items()):
-                row = {"operator": operator, "key": key, "value": json.dumps(decode(value))}
+                row = {"operator": operator, "key": key, "value": json.dumps(plain_value(value))}
                 lines.write(json.dumps(row) + "\n")
                 count += 1
     return count

@@ -63,6 +63,7 @@ OWN: dict[str, Metric] = {
     "holon_txn_external_answered": Metric("counter", "calls that returned a result"),
     "holon_txn_external_failed": Metric("counter", "calls that raised, or did not return in time"),
     "holon_txn_external_waiting": Metric("gauge", "calls that have not returned and have time left"),
+    "holon_txn_program_number": Metric("gauge", "version of the program in the next epoch: upgrades of the job so far"),
 }
 TRANSACTION_METRICS: dict[str, Metric] = {name: METRICS[name] for name in SHARED} | OWN
 ALWAYS = frozenset(TRANSACTION_METRICS) - {"holon_txn_aborted"}

@@ -84,6 +84,7 @@ class TransactionDesk(Desk):
             "holon_partitions_standby": len(node.partitions) - len(owned),
             "holon_standby_results_published": driver.standbys.published,
             "holon_promotions": driver.units.promotions,
+            "holon_txn_program_number": node.ledger.versions.number(node.ledger.done + 1),
             "holon_members": len(claiming.ownership.members),
             "holon_steals": claiming.sharing.steals,
             "holon_checkpoints": meter.plain.checkpoints,

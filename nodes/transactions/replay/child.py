@@ -14,7 +14,7 @@ from nodes.settings.settings import load_settings
 from nodes.transactions.function_timeout import FunctionWatch
 from nodes.transactions.process import load_program
 from nodes.transactions.replay.log_run import LogReplay
-from transactional.errors import RerunHangs
+from transactional.errors import ProgramMissing, RerunHangs
 
 FAILED_EXIT = 2
 POLL_INTERVAL_S = 0.05
@@ -43,7 +43,7 @@ def main() -> int:
             for run in LogReplay(log, program, given.from_epoch, given.to_epoch).run():
                 out.write(msgspec.json.encode(run) + b"\n")
                 out.flush()  # the next epoch may end the process
-    except (RunFailed, RerunHangs) as error:
+    except (RunFailed, RerunHangs, ProgramMissing) as error:
         sys.stderr.write(f"{error}\n")
         return FAILED_EXIT
     return 0

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import msgspec
 
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
+from nodes.transactions.control_history import control_history
 from nodes.transactions.job_start import answer_key, started
 from nodes.transactions.topics import TransactionTopics
+from nodes.transactions.upgrades.programs import loaded_version, version_record
 from transactional import events as e
+from transactional.describing import version_of
 from transactional.epochs.appends import Append, AppendCommit, AppendReply
 from transactional.epochs.ledger import FIRST_EPOCH
 from transactional.epochs.messages import BadRecord, Commit, RecordPiece, Reply, Request, commit_message, reply_message
@@ -22,6 +25,7 @@ from transactional.execution.crashing import Trying
 from transactional.execution.tracing import Traced, shown, traced
 from transactional.node import TransactionNode
 from transactional.operators import Program
+from transactional.program_versions import KnownPrograms, ProgramVersion
 from transactional.requests.replies import ascending
 from transactional.requests.requests import RequestAdmission
 
@@ -91,9 +95,7 @@ class LogReplay:
         config = EpochConfig(compress_bytes=WHOLE, piece_bytes=WHOLE, answer_key=key)
         end = log.end_offset(self.topics.epochs, 0)
         trying = Trying(follows=True)  # an epoch may be cut before the one before it is over
-        self.node = TransactionNode(
-            traced(program, self.calls), self.sequencers, config, trying=trying, history_end=end
-        )
+        self.node = TransactionNode(self._programs(), self.sequencers, config, trying=trying, history_end=end)
         self._replies = self._logged_replies()
         self._commits: dict[tuple[int, int], Commit] = {}
         self._incoming: dict[int, Iterator[tuple[int, bytes]]] = {}
@@ -102,6 +104,19 @@ class LogReplay:
             before = list(self._logged_commits(partition))
             self.node.step(e.PartitionTaken(partition, commits=before), 0)
             self._incoming[partition] = values_of(log, self.topics.calls, partition)
+
+    def _programs(self) -> KnownPrograms:
+        """All versions of the job's program; those that are not the given one are loaded by their names."""
+        numbers, begun = count(), started(self.log, self.topics)
+        units = self.sequencers + self.program.partitions if begun is None else begun.partitions
+        holding = control_history(self.log, self.topics, units).read().programs.holding
+
+        def load(version: ProgramVersion) -> Program:
+            return traced(loaded_version(version), self.calls, numbers)
+
+        first = version_record(holding[0]) if holding else None
+        own = traced(self.program, self.calls, numbers)
+        return KnownPrograms(own, code=version_of(self.program).code, first=first, load=load)
 
     def run(self) -> Iterator[EpochRun]:
         """Epoch after epoch, up to the last that is over, or the first that differs.
@@ -297,6 +312,7 @@ class LogReplay:
     def _requests(self, sequencer: int, start: int, end: int) -> list[Request]:
         key = self.node.config.answer_key
         admission, found, offset = RequestAdmission(self.program, sequencer, self.sequencers, WHOLE, key), [], start
+        admission.versions = self.node.ledger.versions
         while offset < end:
             chunk = self.log.read(self.topics.requests, sequencer, offset, max_records=CHUNK)
             for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):

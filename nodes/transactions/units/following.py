@@ -278,10 +278,9 @@ class Units:
 
     def _searched(self, unit: Unit, needed: int) -> Loaded:
         job = self._job
-        window, among = job.config.id_window, job.sequencers
-        start = ids_from(
-            self._log, job.topics, job.program, unit.number, sequencers=among, needed=needed, id_window=window
-        )
+        window, among, versions = job.config.id_window, job.sequencers, self._steps.node.ledger.versions
+        given = {"versions": None if versions.is_own else versions, "needed": needed, "id_window": window}
+        start = ids_from(self._log, job.topics, job.program, unit.number, sequencers=among, **given)
         return Loaded(unit, None, start)
 
     def _found(self, unit: Unit, start: int) -> None:

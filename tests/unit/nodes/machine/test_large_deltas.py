@@ -35,7 +35,7 @@ def test_older_releases_stop_before_a_delta_that_they_would_refuse(monkeypatch: 
     large = node.records(0, 1, 1, {"ts": 4}, {"ts": 12}, {"ts": 22})
     assert not [effect for effect in small if isinstance(effect, x.WriteControl)]
     (record,) = [effect.value for effect in large if isinstance(effect, x.WriteControl)]
-    assert m.decode_control(record) == m.LargeDelta(0, "a", 0) and record[0] == m.FORMAT_VERSION
+    assert m.decode_control(record) == m.LargeDelta(0, "a", 0) and record[0] == m.LARGE_VERSION
     control, delta = (next(i for i, each in enumerate(large) if isinstance(each, kind))
                       for kind in (x.WriteControl, x.WriteBroadcast))  # fmt: skip
     assert control < delta

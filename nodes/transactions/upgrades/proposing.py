@@ -1,0 +1,205 @@
+"""An operator's part in an upgrade: what would be wrong with it, then the proposal, and waiting until it holds.
+
+Two rules for this file. All that is refused is refused by name, before anything changes. The command only proposes: if
+it is killed, the nodes go on without it.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from holon.fingerprint.version import JobVersion
+from nodes.checkpoints.store import CheckpointStore
+from nodes.errors import RunFailed
+from nodes.log.contract import Log, TopicPartition
+from nodes.machine import messages as m
+from nodes.machine.code_check import last_recorded
+from nodes.machine.ownership import programs as p
+from nodes.machine.ownership.ownership import Ownership
+from nodes.transactions.control_history import control_history
+from nodes.transactions.job_start import KeyLayout, started
+from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
+from nodes.transactions.upgrades.programs import named_program, version_record
+from nodes.transactions.upgrades.stored_values import tried
+from transactional.describing import version_of
+from transactional.operators import Program
+from transactional.program_versions import ProgramVersion
+
+LISTEN_S = 2.0
+"""So long heartbeats are awaited: the nodes that are heard are at work."""
+_WAIT_S = 0.1
+_SHOWN = 5
+
+
+class VersionShown(msgspec.Struct):
+    """A version of the program. ``number`` 0 is the one that the job began with; "" is not known."""
+
+    number: int
+    version: int
+    code: str
+    reference: str
+
+
+class Upgrade(msgspec.Struct):
+    """``since_epoch`` None: it does not hold. ``values`` of ``checkpoints`` were tried. ``problems``: why not."""
+
+    job: str
+    before: VersionShown
+    after: VersionShown
+    nodes: list[str]
+    values: int
+    checkpoints: int
+    problems: list[str]
+    dry_run: bool
+    since_epoch: int | None = None
+    took_s: float = 0.0
+
+
+class Upgrader:
+    """Of one job, to one program. Reads the log and the store; ``propose`` alone writes."""
+
+    def __init__(self, log: Log, store: CheckpointStore, program: Program, reference: str) -> None:
+        self._log = log
+        self._store = store
+        self._program = program
+        self._topics = topics = TransactionTopics(program.name)
+        begun = started(log, topics)
+        if begun is None:
+            raise RunFailed(f"job {program.name!r} has not begun on this log: start nodes with the program instead")
+        self._layout = _layout_of(begun)
+        self._history = control_history(log, topics, begun.partitions)
+        self._version = version_of(program)
+        self._reference = reference
+
+    def check(self, *, dry_run: bool) -> Upgrade:
+        """All that is against it; nothing is written. Raises ``RunFailed`` where stored state cannot be read."""
+        ownership = self._history.read()
+        living = self._living(ownership)
+        found = tried(self._log, self._store, ownership, self._program, self._layout.sequencers)
+        problems = [*self._running(ownership, living), *self._misplaced(ownership), *self._lost(ownership)]
+        for each in found.problems:
+            more = "" if each.count == 1 else f" (and {each.count - 1} more)"
+            problems.append(f"the state of {each.operator} {each.key!r}{more}: {each.problem}")
+        if not living:
+            problems.append("no node of the job is at work: start its nodes, then upgrade them")
+        after = self._proposed(ownership)
+        return Upgrade(
+            self._program.name, _shown_before(ownership), _shown(named_program(after)), living, found.values,
+            found.checkpoints, problems, dry_run,
+        )  # fmt: skip
+
+    def propose(self, checked: Upgrade, patience_s: float) -> Upgrade:
+        """Returns when it holds. Raises ``RunFailed`` where it was refused, or does not hold in that time."""
+        begin_s, name = time.monotonic(), uuid.uuid4().hex
+        named = named_program(self._proposed(self._history.read()))
+        argument = p.argument(p.Proposal(name, named, self._version.encode()))
+        record = m.encode(m.Command(FIRST_INCARNATION, p.PROGRAM, argument, name))
+        self._log.append(self._topics.control, 0, [record])
+        while (problem := (ownership := self._history.read()).programs.outcome(name)) is None:
+            if time.monotonic() - begin_s > patience_s:
+                raise RunFailed(
+                    f"job {checked.job!r}: the upgrade to {self._reference} does not hold after {patience_s:g} s: "
+                    f"{_progress(ownership, checked.nodes)}. It goes on without this command"
+                )
+            self._log.wait({TopicPartition(self._topics.control, 0): self._history.offset}, _WAIT_S)
+        if problem:
+            raise RunFailed(f"job {checked.job!r} is not upgraded to {self._reference}: {problem}")
+        checked.since_epoch = next(
+            each.since for each in ownership.programs.holding if each.number == checked.after.number
+        )
+        checked.took_s = round(time.monotonic() - begin_s, 3)
+        return checked
+
+    # --- what is against it -------------------------------------------------------------------------------------------
+
+    def _running(self, ownership: Ownership, living: list[str]) -> Iterator[str]:
+        proposal = ownership.programs.proposal
+        if proposal is not None:
+            yield f"an upgrade to {proposal.program.reference} runs: {_progress(ownership, living)}"
+        before = _shown_before(ownership)
+        if before.code == self._version.code:
+            yield f"{self._reference} is the version in force (number {before.number}, code {before.code})"
+
+    def _misplaced(self, ownership: Ownership) -> Iterator[str]:
+        known = _operators(ownership, self._layout)
+        groups = sorted({(partitions, colocate or "") for partitions, colocate in known.values()})
+        for name, operator in sorted(self._program.operators.items()):
+            mine, before = (operator.partitions, operator.colocate), known.get(name)
+            if before is not None and before != mine:
+                yield f"operator {name!r} has {_place(*mine)}, and {_place(*before)} in the job, where its keys live"
+            elif before is None and (mine[0], mine[1] or "") not in groups:
+                places = "; ".join(_place(partitions, colocate or None) for partitions, colocate in groups)
+                yield f"operator {name!r} is new and has {_place(*mine)}; the others have {places}, as a new one must"
+
+    def _lost(self, ownership: Ownership) -> Iterator[str]:
+        """Values that would be dropped in silence: types that differ where no ``upgrade`` says how."""
+        stored = last_recorded(ownership.codes)
+        upgraded = {name for name, each in self._program.operators.items() if each.upgrade is not None}
+        for each in self._version.misfits(stored) if stored is not None else ():
+            if each.place.partition(".")[0] not in upgraded and each.place.partition(".")[0] in self._program.operators:
+                yield f"{each}; Operator(upgrade=...) says what becomes of stored values"
+
+    # --- the job ------------------------------------------------------------------------------------------------------
+
+    def _proposed(self, ownership: Ownership) -> ProgramVersion:
+        number = ownership.programs.number + 1
+        return ProgramVersion.of(self._program, number=number, code=self._version.code, reference=self._reference)
+
+    def _living(self, ownership: Ownership) -> list[str]:
+        """The members of which a heartbeat comes now."""
+        topic, heard = self._topics.heartbeats, set[str]()
+        offset, until_s = self._log.end_offset(topic, 0), time.monotonic() + LISTEN_S
+        while not heard >= ownership.members.keys() and time.monotonic() < until_s:
+            chunk = self._log.poll(topic, 0, offset)
+            offset = chunk.next_offset
+            for value in chunk.values:
+                try:
+                    message = m.decode_control(value)
+                except m.BadMessage:
+                    continue
+                if isinstance(message, m.Heartbeat):
+                    heard.add(message.node)
+            if not chunk.values:
+                self._log.wait({TopicPartition(topic, 0): offset}, _WAIT_S)
+        return sorted(heard.intersection(ownership.members))
+
+
+def _layout_of(begun: m.JobStarted) -> KeyLayout:
+    try:
+        return msgspec.json.decode(begun.fingerprint, type=KeyLayout)
+    except (msgspec.MsgspecError, UnicodeError):
+        raise RunFailed(f"the job was started as {begun.fingerprint!r} by another release") from None
+
+
+def _operators(ownership: Ownership, layout: KeyLayout) -> Mapping[str, tuple[int, str | None]]:
+    """By name, partitions and separator: of all versions so far."""
+    found = {name: (partitions, colocate) for name, partitions, colocate in layout.operators}
+    for named in ownership.programs.holding:
+        found |= {each.name: (each.partitions, each.colocate) for each in version_record(named).operators}
+    return found
+
+
+def _place(partitions: int, colocate: str | None) -> str:
+    return f"{partitions} partitions" + ("" if colocate is None else f", colocate={colocate!r}")
+
+
+def _progress(ownership: Ownership, living: list[str]) -> str:
+    loaded = ownership.programs.loaded
+    lacking = [each for each in living if each not in loaded]
+    missing = f"; {', '.join(lacking[:_SHOWN])} {'has' if len(lacking) == 1 else 'have'} not" if lacking else ""
+    return f"{len(loaded)} of {len(set(living).union(loaded))} nodes have loaded it{missing}"
+
+
+def _shown(named: p.NamedProgram) -> VersionShown:
+    return VersionShown(named.number, named.version, named.code, named.reference)
+
+
+def _shown_before(ownership: Ownership) -> VersionShown:
+    if ownership.programs.holding:
+        return _shown(ownership.programs.holding[-1])
+    stored: JobVersion | None = last_recorded(ownership.codes)
+    return VersionShown(0, 1, "" if stored is None else stored.code, "")
