@@ -89,11 +89,23 @@ class NodePrograms:
     def begins(self, fold: ProgramFold) -> None:
         """Before the ledger is begun: number 0 is the job's, whichever this node was started with.
 
-        Raises ``ProgramMissing`` where the version that holds is not here.
+        Raises ``ProgramMissing`` where the version that holds is not here, or the node's own has never held.
         """
         self.known.first = version_record(fold.holding[0]) if fold.holding else self.described
-        if fold.holding:
-            self.known.program(version_record(fold.holding[-1]))
+        if not fold.holding:
+            return
+        holds = version_record(fold.holding[-1])
+        if any(each.code == self.version.code for each in fold.holding):
+            self.known.program(holds)
+        elif not self._accept:
+            raise ProgramMissing(
+                f"job {holds.name!r} goes on with {holds}, and was never {self.reference} (code {self.version.code}): "
+                f"start this node with {holds.reference}, then holon txn upgrade {self.reference}; --accept-code runs it "
+                f"in the place of that one"
+            )
+        else:
+            logger.warning("%s runs in the place of %s, as was confirmed", self.reference, holds)
+            self.known.add(holds.code, self.own)
 
     def _load(self, version: ProgramVersion) -> Program:
         try:

@@ -159,6 +159,30 @@ def test_a_node_without_the_version_that_holds_stops_by_name_unless_its_own_is_t
     stage.turn(10)
 
 
+def test_a_node_with_a_program_that_was_no_version_of_the_job_is_told_how_to_upgrade(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = at_work("one")
+    stage.upgrade()
+    account = Operator("account", partitions=4, state=bank_v2.Account, upgrade=bank_v2.upgraded)
+
+    async def statement(ctx: Context) -> str:
+        return "third"
+
+    account.register(statement)
+    monkeypatch.setitem(PROGRAMS, "third:program", Program("bank", [account], version=3))
+    del stage.nodes["one"]
+    stage.start("new", "third:program")
+    with pytest.raises(
+        ProgramMissing, match=r"start this node with examples.bank_v2:program, then holon txn upgrade th"
+    ):
+        stage.turn()
+    del stage.nodes["new"]
+    stage.start("confirmed", "third:program", accept=True)
+    stage.turn(400)
+    assert stage.call("alice", "statement") == "third"
+
+
 def test_the_program_that_holds_and_one_while_no_node_works_are_refused() -> None:
     stage = at_work("one")
     assert stage.check(bank.program, V1).problems == [
