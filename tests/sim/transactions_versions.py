@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from nodes.log.contract import Log
+from tests.sim.transactions_life import EPOCHS
 from transactional import Program
 from transactional.epochs.messages import NewProgram, to_bytes
 from transactional.program_versions import KnownPrograms, ProgramVersion
@@ -28,6 +30,11 @@ class Versions:
     def drawn(self) -> KnownPrograms:
         """All of them, at a node that was started with any."""
         return self.known(self.draw.randrange(len(self.all)))
+
+    def maybe_propose(self, log: Log, odds: float) -> None:
+        """Somebody proposes one, where there are several."""
+        if len(self.all) > 1 and self.draw.random() < odds:
+            log.append(EPOCHS, 0, [self.proposal()])
 
     def proposal(self) -> bytes:
         """The record of the next version, or of one whose number is known; it may be an old one."""

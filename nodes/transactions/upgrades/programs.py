@@ -100,8 +100,8 @@ class NodePrograms:
         elif not self._accept:
             raise ProgramMissing(
                 f"job {holds.name!r} goes on with {holds}, and was never {self.reference} (code {self.version.code}): "
-                f"start this node with {holds.reference}, then holon txn upgrade {self.reference}; --accept-code runs it "
-                f"in the place of that one"
+                f"start this node with {holds.reference}, then holon txn upgrade {self.reference}; --accept-code runs "
+                f"it in the place of that one"
             )
         else:
             logger.warning("%s runs in the place of %s, as was confirmed", self.reference, holds)

@@ -8,7 +8,7 @@ from random import Random
 from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_external_calls import ExternalCallsWorld
 from tests.sim.transactions_oracle import Check, Tally, each_seed
-from tests.sim.transactions_scripts import Scripts, make_program
+from tests.sim.transactions_scripts import Scripts, make_versions
 from transactional.epochs.sequencer import EpochConfig
 from transactional.requests.requests import WireRequest
 
@@ -21,12 +21,14 @@ def simulate(seed: int) -> tuple[Tally, ExternalCallsWorld]:
     config = EpochConfig(
         draw.choice([1, 3, 20]), interval_ms=draw.randrange(4), ahead=draw.randrange(1, 4), id_window=window
     )
+    versions = make_versions(draw.randrange(1, 4))[: 3 if seed % 3 == 0 else 1]
     world = ExternalCallsWorld(
-        make_program(draw.randrange(1, 4)),
+        versions[0],
         draw.randrange(1 << 30),
         nodes=draw.randrange(1, 4),
         sequencers=draw.randrange(1, 4),
         config=config,
+        versions=versions,
     )
     scripts = Scripts(draw, draw.choice([1, 3, 10, 40]), external=True)
     asked: list[WireRequest] = []
@@ -36,6 +38,7 @@ def simulate(seed: int) -> tuple[Tally, ExternalCallsWorld]:
                 ask(world, draw, scripts, asked)
             else:
                 ask_new(world, scripts, asked)
+        world.versions.maybe_propose(world.log, 0.01)
         for odds, happens in [(0.01, world.crash), (0.01, world.overlap), (0.02, world.save), (0.01, world.forget)]:
             if draw.random() < odds:
                 happens()

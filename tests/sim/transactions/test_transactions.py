@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from tests.sim.counts import drawn
-from tests.sim.transactions_life import EPOCHS
 from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_versions
 from tests.sim.transactions_world import World
@@ -69,8 +68,7 @@ def healed(seed: int) -> World:
             world.overlap()
         if seed % 4 == 0 and world.placing.random() < 0.01:
             world.propose_layout()
-        if len(versions) > 1 and world.versions.draw.random() < 0.01:
-            world.log.append(EPOCHS, 0, [world.versions.proposal()])
+        world.versions.maybe_propose(world.log, 0.01)
         if draw.random() < 0.01:
             world.save()
         if draw.random() < 0.01:

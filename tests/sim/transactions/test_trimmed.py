@@ -7,7 +7,7 @@ from random import Random
 
 from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_oracle import Check, Tally, each_seed
-from tests.sim.transactions_scripts import Scripts, make_program
+from tests.sim.transactions_scripts import Scripts, make_versions
 from tests.sim.transactions_world import CALLS, COMMITS, EPOCHS, REQUESTS, World
 from transactional import events as e
 from transactional.epochs.sequencer import EpochConfig
@@ -19,14 +19,15 @@ SEEDS = 60
 def run(seed: int) -> World:
     """Half of the runs forget ids after a few requests, and see each id once; the others know them for good."""
     draw = Random(seed)
-    program = make_program(draw.randrange(1, 4))
+    versions = make_versions(draw.randrange(1, 4))[: 3 if seed % 3 == 0 else 1]
     window = draw.choice([2, 20_000])
     config = EpochConfig(
         draw.choice([1, 3]), inline_bytes=draw.choice([0, 300, 1 << 15]), ahead=draw.randrange(1, 4), id_window=window
     )
     nodes, sequencers = draw.randrange(2, 4), draw.randrange(1, 3)
-    world = World(program, draw.randrange(1 << 30), nodes=nodes, sequencers=sequencers, config=config)
-    scripts = Scripts(draw, draw.choice([1, 3, 10]))
+    given = {"nodes": nodes, "sequencers": sequencers, "config": config, "versions": versions}
+    world = World(versions[0], draw.randrange(1 << 30), **given)
+    scripts = Scripts(draw, draw.choice([1, 3, 10]), late=len(versions) > 1)
     asked: list[WireRequest] = []
     for number in range(draw.randrange(20, 50)):
         if window > 2:
@@ -34,6 +35,7 @@ def run(seed: int) -> World:
         else:
             operator, key = scripts.entity()
             world.send(WireRequest(f"r{number}", operator, key, "run", [scripts.script(operator)]))
+        world.versions.maybe_propose(world.log, 0.1)
         for _ in range(draw.randrange(60)):
             world.act()
         if draw.random() < 0.04:
@@ -68,7 +70,7 @@ def test_who_starts_or_is_late_misses_nothing_of_topics_that_are_trimmed() -> No
 
 
 def test_an_owner_that_is_behind_the_checkpoints_of_another_still_ends_its_epochs() -> None:
-    program = make_program(1)
+    program = make_versions(1)[0]
     world = World(program, 1, nodes=2, sequencers=1, config=EpochConfig(inline_bytes=0))
     ahead = next(life for life in world.lives if life.node.partitions)
     behind = next(life for life in world.lives if life is not ahead)
