@@ -116,6 +116,7 @@ LARGEST = (
 )
 
 _VERSIONS = "tests/unit/transactional/test_program_versions.py"
+_UPGRADES = "tests/unit/nodes/machine/ownership/test_programs.py"
 _PROGRAMS = "tests/sim/transactions/test_transactions.py"
 
 VERSIONS = (
@@ -188,5 +189,28 @@ VERSIONS = (
         "if upgrade is None or written_by == version:",
         "if upgrade is None:",
         (_VERSIONS,),
+    ),
+    Mutant(
+        "upgrade: a node that cannot have the program does not prevent it",
+        "nodes/machine/ownership/programs.py",
+        "if loading.error and not self.ready:",
+        "if False:",
+        (_UPGRADES,),
+    ),
+    Mutant(
+        "upgrade: a refusal counts although it is too late",
+        "nodes/machine/ownership/programs.py",
+        "if loading.error and not self.ready:",
+        "if loading.error:",
+        (_UPGRADES,),
+    ),
+    Mutant(
+        "upgrade: of two that are proposed at once the second one counts",
+        "nodes/machine/ownership/programs.py",
+        """        if self.proposal is not None:
+            self._over""",
+        """        if False:
+            self._over""",
+        (_UPGRADES,),
     ),
 )
