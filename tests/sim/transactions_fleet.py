@@ -9,10 +9,17 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from holon.fingerprint.version import JobVersion
 from nodes.log.contract import Log
+from nodes.machine import messages as m
+from nodes.machine.ownership.programs import PROGRAM, ProgramFold, Proposal, argument
+from nodes.transactions.control_history import control_history
 from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.topics import FIRST_INCARNATION
+from nodes.transactions.upgrades.programs import NodePrograms, named_program
 from tests.sim.late_log import LateLog
-from tests.unit.txn_stage import SlowSaver, Stage, counters
+from tests.unit.txn_stage import SlowSaver, Stage, counters, counters_v2
+from transactional.program_versions import ProgramVersion
 from transactional.requests.requests import WireRequest
 
 TURN_MS = 5
@@ -32,9 +39,10 @@ class Met:
     stalls: int = 0
     restored: int = 0
     ledger_waits: int = 0
+    upgrades: int = 0
 
     def add(self, other: Met) -> None:
-        for name in ("answered", "saved", "promotions", "handovers", "stalls", "restored", "ledger_waits"):
+        for name in ("answered", "saved", "promotions", "handovers", "stalls", "restored", "ledger_waits", "upgrades"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for why, count in other.kills.items():
             self.kills[why] = self.kills.get(why, 0) + count
@@ -46,8 +54,12 @@ class Fleet(Stage):
     def __init__(self, seed: int) -> None:
         draw = self.draw = Random(seed)
         self.replicas = draw.choice([1, 2, 2, 2, 3, 3])
+        partitions = draw.randrange(1, 4)
+        self.versions = {"1": counters("fleet", partitions), "2": counters_v2("fleet", partitions)}
+        self.upgrade_draw = Random(seed ^ 0x0DD)  # its own stream too
+        self.upgrade_odds = self.upgrade_draw.choice([0.0, 0.005])
         super().__init__(
-            counters("fleet", draw.randrange(1, 4)),
+            self.versions["1"],
             interval_ms=draw.choice([60, 150, 400]),
             trim_ms=draw.choice([0, 300]),
         )
@@ -100,7 +112,36 @@ class Fleet(Stage):
         ledger = SlowSaver(now_ms, lambda: self.away_draw.randrange(self.away_ms + 1))
         beside = {"saver": saver, "merger": merger, "loader": loader, "ledger-loader": ledger}
         self.savers[name] = beside
-        return {"new_saver": lambda what: beside.get(what) or self.new_saver(what)}
+        loading = SlowSaver(now_ms, lambda: self.upgrade_draw.randrange(500))
+        beside["program-loader"] = loading
+        return {
+            "new_saver": lambda what: beside.get(what) or self.new_saver(what),
+            "programs": self.programs(),
+        }
+
+    def programs(self) -> NodePrograms:
+        """Of a node that is started with a version that has held."""
+        held = sorted({each.code for each in self.fold().holding} | {"1"})
+        own = self.upgrade_draw.choice(held)
+        load = lambda version, _: self.versions[version.code]  # noqa: E731
+        return NodePrograms(self.versions[own], own, JobVersion(own), load=load)
+
+    def fold(self) -> ProgramFold:
+        """As it stands on the control topic."""
+        return control_history(self.log, self.topics, 1).read().programs
+
+    def propose(self) -> None:
+        """The other version than the one that holds; it is void while an upgrade runs."""
+        fold = self.fold()
+        code = "2" if (fold.holding[-1].code if fold.holding else "1") == "1" else "1"
+        if code == "1" and not fold.holding:
+            return
+        number = fold.number + 1
+        version = ProgramVersion.of(self.versions[code], number=number, code=code, reference=code)
+        self.asked += 1
+        proposal = Proposal(f"upgrade {self.asked}", named_program(version), JobVersion(code).encode())
+        command = m.Command(FIRST_INCARNATION, PROGRAM, argument(proposal))
+        self.log.append(self.topics.control, 0, [m.encode(command)])
 
     def start(self, name: str) -> TransactionDriver:
         driver = super().start(name)
@@ -135,7 +176,8 @@ class Fleet(Stage):
                     self.doom(name, "after a notice", 30)
             for name in sorted(self.savers):
                 beside = self.savers[name]
-                beside["merger"].go_on(), beside["loader"].go_on(), beside["ledger-loader"].go_on()
+                for what in ("merger", "loader", "ledger-loader", "program-loader"):
+                    beside[what].go_on()
                 if did := beside["saver"].go_on():
                     self.met.saved += did
                     self.doom(name, "after a save", 0)
@@ -211,9 +253,12 @@ class Fleet(Stage):
                 busy_until = number + draw.choice([5, 40, 200])
             if number < busy_until and draw.random() < 0.3:
                 self.ask(draw.randrange(1, 10))
+            if self.upgrade_draw.random() < self.upgrade_odds:
+                self.propose()
             self.turn()
             self.receive()
         self.heal()
+        self.met.upgrades = self.fold().number
 
     def heal(self) -> None:
         """No more faults; fails if requests stay without a reply."""

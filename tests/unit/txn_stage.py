@@ -30,7 +30,7 @@ NewStore: TypeAlias = Callable[[], Store | SpillingStore]
 
 def counters(name: str, partitions: int) -> Program:
     """One operator, of which each partition has some keys: ``add`` gives what a count amounts to then."""
-    count = Operator("count", partitions=partitions)
+    count = Operator("count", partitions=partitions, upgrade=lambda value, before: value[0] if before == 2 else value)
 
     @count.register
     async def add(ctx: Context, amount: int) -> int:
@@ -38,6 +38,18 @@ def counters(name: str, partitions: int) -> Program:
         return ctx.get(0)
 
     return Program(name, [count])
+
+
+def counters_v2(name: str, partitions: int) -> Program:
+    """The same answers from other values: a count is in a list."""
+    count = Operator("count", partitions=partitions, upgrade=lambda value, before: [value] if before == 1 else value)
+
+    @count.register
+    async def add(ctx: Context, amount: int) -> int:
+        ctx.put([ctx.get([0])[0] + amount])
+        return ctx.get()[0]
+
+    return Program(name, [count], version=2)
 
 
 class SlowSaver:
@@ -127,12 +139,10 @@ class Stage:
             replicas=self.replicas,
             handover_timeout_ms=self.handover_timeout_ms,
         )
-        job = TransactionJob(self.program, self.topics, SEQUENCERS, self.config, self.new_store)
-        driver = composed(
-            job,
-            options,
-            replace(NodeSurroundings(log, self.store, clocks, new_saver=self.new_saver), **self.more(name)),
-        )
+        around = replace(NodeSurroundings(log, self.store, clocks, new_saver=self.new_saver), **self.more(name))
+        known = None if around.programs is None else around.programs.known
+        job = TransactionJob(self.program, self.topics, SEQUENCERS, self.config, self.new_store, known)
+        driver = composed(job, options, around)
         self.nodes[name] = driver, Feeding(log, self.program, SEQUENCERS, lambda: time.monotonic() + self.skipped_s)
         return driver
 

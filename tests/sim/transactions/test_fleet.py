@@ -17,4 +17,4 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
         met.add(found)
     assert met.kills.keys() == KILLS, met
     assert met.answered and met.saved and met.promotions and met.handovers, met
-    assert met.stalls and met.restored and met.ledger_waits, met
+    assert met.stalls and met.restored and met.ledger_waits and met.upgrades, met

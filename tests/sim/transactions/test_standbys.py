@@ -9,7 +9,7 @@ from random import Random
 
 from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_oracle import Check, Tally, each_seed
-from tests.sim.transactions_scripts import Scripts, make_program
+from tests.sim.transactions_scripts import Scripts, make_versions
 from tests.sim.transactions_world import Life, World
 from transactional import events as e
 from transactional.epochs.messages import to_bytes
@@ -111,14 +111,16 @@ class StandbyWorld(World):
 def simulate(seed: int) -> tuple[Tally, StandbyWorld]:
     draw = Random(seed)
     config = EpochConfig(draw.choice([1, 3, 20]), interval_ms=draw.randrange(4), ahead=draw.randrange(1, 4))
+    versions = make_versions(draw.randrange(1, 4))[: 3 if seed % 3 == 0 else 1]
     world = StandbyWorld(
-        make_program(draw.randrange(1, 4)),
+        versions[0],
         draw.randrange(1 << 30),
         nodes=draw.randrange(2, 4),
         sequencers=draw.randrange(1, 4),
         config=config,
+        versions=versions,
     )
-    scripts = Scripts(draw, draw.choice([1, 3, 10, 40]))
+    scripts = Scripts(draw, draw.choice([1, 3, 10, 40]), late=len(versions) > 1)
     world.fragile, pauses = draw.choice([0.0, 0.2, 0.6]), draw.choice([0.0, 0.01, 0.05])
     crashes, saves = draw.choice([0.01, 0.03]), draw.choice([0.02, 0.1])
     happenings = [
@@ -132,6 +134,7 @@ def simulate(seed: int) -> tuple[Tally, StandbyWorld]:
     for _ in range(draw.randrange(100, 500)):
         if draw.random() < 0.07:
             ask(world, draw, scripts, asked)
+        world.versions.maybe_propose(world.log, 0.01)
         for odds, happens in happenings:
             if draw.random() < odds:
                 happens()

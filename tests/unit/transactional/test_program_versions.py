@@ -18,7 +18,8 @@ from transactional.node import TransactionNode
 from transactional.operators import Limits
 from transactional.program_versions import KnownPrograms, ProgramVersion, VersionHistory
 from transactional.requests.requests import WireRequest, request_record
-from transactional.state.values import encode
+from transactional.state.snapshots import LedgerState
+from transactional.state.values import decode, encode
 from transactional.state.versioned_values import parted
 
 
@@ -261,3 +262,16 @@ def test_a_sequencer_that_learns_of_two_versions_at_once_judges_each_request_by_
     records = [proposed(1, made(2, "add"), "1"), to_bytes(Cut(0, 1, 0, 1, 1, 0, cut_sends(early), True, program=1))]
     alone.reads([*records, proposed(2, made(3, "plus"), "2")])
     assert alone.node.sequencers[0].position == 0, "the second has no function any more: all is read again"
+
+
+def test_checkpoints_and_cuts_of_the_release_before_are_read() -> None:
+    alone = Alone()
+    alone.reads(alone.asks(asked("a")))
+    state = alone.node.ledger.snapshot()
+    *fields, programs = decode(encode(state))
+    assert programs == []
+    assert Ledger.restored(FIRST, 1, decode(encode(fields), LedgerState)).snapshot() == state
+    *before, program = decode(encode(Cut(0, 1, 0, 1, 1, 0, [])))
+    assert program == 0
+    (cut,) = epoch_messages(encode(before))
+    assert isinstance(cut, Cut) and Ledger(FIRST, 1).fits(cut)
