@@ -20,16 +20,21 @@ from wcrdt.lattices.theta import ThetaSketch
 from wcrdt.lattices.topk import TopK
 from wcrdt.laws import LawBroken, check_laws
 from wcrdt.windows.assigners import Assigner, Sliding, Tumbling, Window
+from wcrdt.windows.data_driven import Between, Change, Count, DataDriven
 from wcrdt.windows.sessions import Session
 
 __all__ = [
     "Assigner",
     "Average",
     "Bag",
+    "Between",
     "BoolAnd",
     "BoolOr",
+    "Change",
     "ColumnsOf",
+    "Count",
     "CountDistinct",
+    "DataDriven",
     "DecodeError",
     "Distribution",
     "GCounter",

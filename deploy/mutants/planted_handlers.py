@@ -168,8 +168,8 @@ WINDOWS = (
     Mutant(
         "a window whose last slice has no row has no final results",
         "holon/dataflow/early/step.py",
-        "for marked in (times, self.early.last_times(times)):",
-        "for marked in (times,):",
+        "(times, self.early.last_times(times)), rows)",
+        "(times,), rows)",
         tests=EARLY,
         case="flow-early",
     ),

@@ -15,9 +15,14 @@ from holon.dataflow.streams import (
 )
 from holon.files import Files
 from wcrdt.windows.assigners import Sliding, Tumbling
+from wcrdt.windows.data_driven import Between, Change, Count, DataDriven
 from wcrdt.windows.sessions import Session
 
 __all__ = [
+    "Between",
+    "Change",
+    "Count",
+    "DataDriven",
     "Files",
     "Flow",
     "FlowError",

@@ -7,10 +7,19 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
 from holon.dataflow.aggregations import Aggregation, LateRows, Results, Top
+from holon.dataflow.data_driven.slices import DrivenSlices
+from holon.dataflow.data_driven.step import DrivenAggregation, flags_of
 from holon.dataflow.early.slices import EarlyWindows
 from holon.dataflow.early.step import EarlyAggregation
 from holon.dataflow.errors import FlowError, caller
-from holon.dataflow.groups import Aggregate, aggregates_of, check_marks_retractions, identity, parts_of_key
+from holon.dataflow.groups import (
+    UPDATE_COLUMNS,
+    Aggregate,
+    aggregates_of,
+    check_marks_retractions,
+    identity,
+    parts_of_key,
+)
 from holon.dataflow.row_types import MapColumns, OfType
 from holon.dataflow.sessions.step import SessionAggregation
 from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United, followed
@@ -107,10 +116,10 @@ class Windowing:
         try:
             above = self._step
             key = None if self._key is None else followed(self._key, above.row_type, checked=above.is_checked)[0]
-            early = self._windows if isinstance(self._windows, EarlyWindows) else None
-            if early is not None and early.retracts:
-                check_marks_retractions(function, parts_of_key(key))
-            aggregates = aggregates_of(function, parts_of_key(key), early is not None)
+            flags = self._flags()
+            if isinstance(self._windows, EarlyWindows | DrivenSlices) and self._windows.retracts:
+                check_marks_retractions(function, parts_of_key(key), flags)
+            aggregates = aggregates_of(function, parts_of_key(key), flags)
         except FlowError as error:
             raise FlowError(f"step {number} (agg, {place}): {error}") from error
         return self._added("agg", self._key, aggregates, function, columnar)
@@ -122,12 +131,23 @@ class Windowing:
 
     def _distinct(self, of: Callable[[Any], Any], columnar: bool) -> Step:
         self._refuse_early("distinct")
+        if isinstance(self._windows, DrivenSlices):
+            raise FlowError(
+                f"step {self._flow.next_number()} (distinct, {caller()}): each value would have windows of its own; "
+                f"use agg(lambda g: g.fold(GSet(), ...))"
+            )
         key = self._key
         both = of if key is None else lambda row: (key(row), of(row))
         return self._added("distinct", both, {}, None, columnar)
 
+    def _flags(self) -> tuple[str, ...]:
+        """Those of groups."""
+        if isinstance(self._windows, DrivenSlices):
+            return flags_of(self._windows)
+        return UPDATE_COLUMNS if isinstance(self._windows, EarlyWindows) else ()
+
     def _refuse_early(self, verb: str) -> None:
-        if isinstance(self._windows, EarlyWindows):
+        if isinstance(self._windows, EarlyWindows) or (isinstance(self._windows, DrivenSlices) and self._windows.early):
             raise FlowError(
                 f"step {self._flow.next_number()} ({verb}, {caller()}): its rows cannot be marked as early ones; use "
                 f"agg(lambda g: (g.key, ..., g.final))"
@@ -147,8 +167,13 @@ class Windowing:
             windows, make = windows.slices, partial(SessionAggregation, session=windows)
         elif isinstance(windows, EarlyWindows):
             make = partial(EarlyAggregation, early=windows)
+        elif isinstance(windows, DrivenSlices):
+            make = partial(DrivenAggregation, driven=windows)
         if self._sharded and make is not Aggregation:
-            raise FlowError(f"step {number} ({name}, {place}): sessions and early results have no sharded=True keys")
+            raise FlowError(
+                f"step {number} ({name}, {place}): sessions, windows driven by data and early results have "
+                f"no sharded=True keys; leave it out"
+            )
         step = make(
             number,
             place,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from holon.dataflow.groups import (
     parts_of_key,
     plain_value,
 )
-from holon.dataflow.rows import Rows
+from holon.dataflow.rows import Origins, Rows
 from holon.dataflow.steps import (
     OBJECTS,
     ROW_BY_ROW,
@@ -72,8 +72,8 @@ class Aggregation(Step):
 
     is_parting = False
     """Whether the rows of a window come in several parts."""
-    is_updating = False
-    """Whether later rows of a window and key replace earlier ones."""
+    flags: ClassVar[tuple[str, ...]] = ()
+    """The columns of groups that say of a result what it is: with early results that it is final, or retracted."""
 
     @property
     def verb(self) -> str:  # type: ignore[override]
@@ -113,7 +113,7 @@ class Aggregation(Step):
             return Leaf(self._plain_result), ""
         try:
             parts = parts_of_key(self._followed["key"][0]) if self.key is not None else None
-            return trace_with(self.result, lambda path: ColumnGroup(path, self.names, parts, self.is_updating)), ""
+            return trace_with(self.result, lambda path: ColumnGroup(path, self.names, parts, self.flags)), ""
         except Untraceable as error:
             return None, f"of its result: {error}"
 
@@ -202,8 +202,9 @@ class Aggregation(Step):
         elements: Any,
         ts_ms: NDArray[np.int64],
         rows: NDArray[np.intp] | None = None,
+        origins: Origins | None = None,
     ) -> None:
-        """Insert elements with their times; ``rows`` as of ``insert_many``."""
+        """Insert elements with their times; ``rows`` as of ``insert_many``. ``origins`` None: of rows of windows."""
         ctx[state].insert_many(elements, ts_ms, rows)
 
     def take_late(
@@ -245,10 +246,9 @@ class Aggregation(Step):
             ReadGroup(key, Window(start, end), dict(zip(names, values, strict=True)), self.names)
             for key, start, end, *values in rows
         ]
-        if self.is_updating:
-            marks = zip(*(as_list(groups.columns[name]) for name in UPDATE_COLUMNS), strict=True)
-            for group, found in zip(made, marks, strict=True):
-                group.final, group.retracted = found
+        for name in self.flags:
+            for group, flag in zip(made, as_list(groups.columns[name]), strict=True):
+                setattr(group, name, flag)
         return groups.replaced(objects=list(map(self.result, made)))
 
 
@@ -283,7 +283,7 @@ class Results(Entry):
 def _replaces_rows(step: Step | None) -> bool:
     """Whether later rows of a step replace earlier ones."""
     if isinstance(step, Results):
-        return step.of is not None and step.of.is_updating
+        return step.of is not None and not {*UPDATE_COLUMNS}.isdisjoint(step.of.flags)
     beside = step.others if isinstance(step, United) else ()
     return step is not None and any(map(_replaces_rows, (step.above, *beside)))
 
@@ -346,7 +346,8 @@ class Top(Step):
             raise self.error("top() is per window, and no window is before it; put window() and agg() before it")
         if self.is_parted:
             raise self.error(
-                "rows come in parts behind union(), sessions and early results; put window() and agg() between them"
+                "rows come in parts behind union(), sharded keys, sessions, windows driven by data and early results; "
+                "put window() and agg() between them"
             )
 
     def take(self, rows: Rows, target: Target) -> None:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import BinaryColumn
 from holon.dataflow.aggregations import Aggregation, Results, Top
 from holon.dataflow.arithmetic import as_list
+from holon.dataflow.data_driven.step import DrivenAggregation
 from holon.dataflow.expressions import Decision, joined
 from holon.dataflow.failing_rows import each_without_failing, without_failing
 from holon.dataflow.outputs.json_rows import json_rows
-from holon.dataflow.rows import Rows
+from holon.dataflow.rows import Origins, Rows
 from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed
 from holon.errors import USER_ERRORS, JobError, described
 from holon.formats.batch import Batch, Column
@@ -137,7 +138,7 @@ def _process_batch(
         rows = Rows(batch.ts_ms, index, objects=list(batch.events))
     else:
         rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct)
-    target = _OfRecords(ctx, outputs, states, _Fates(index))
+    target = _OfRecords(ctx, outputs, states, _Fates(index, batch))
     entry.pass_on(rows, target)
     target.fates.count(ctx)
 
@@ -145,14 +146,34 @@ def _process_batch(
 class _Fates:
     """Which rows of a batch a branch has taken, and which came too late for a window. ``all_rows``: their places."""
 
-    def __init__(self, all_rows: NDArray[np.intp]) -> None:
+    def __init__(self, all_rows: NDArray[np.intp], batch: Batch[Any]) -> None:
         self.all_rows = all_rows
+        self._batch = batch
+        self._counts: dict[int, NDArray[np.int64]] = {}
         self.taken = np.zeros(len(all_rows), np.bool_)
         self.late = np.zeros(len(all_rows), np.bool_)
 
     def index_of(self, rows: Rows) -> NDArray[np.intp] | None:
         """The rows of the batch that these come from; None: each of itself, which costs no gathering."""
         return None if rows.index is self.all_rows else rows.index
+
+    def origins_of(self, step: Step, rows: Rows) -> Origins:
+        """Those of rows that a step gets; each of a row of the batch is another one, in the order in which they come.
+
+        Behind a union, rows of one stream come before those of the next: so for each row of the batch, too.
+        """
+        counts = self._counts.setdefault(step.number, np.zeros(len(self.all_rows), np.int64))
+        order = np.argsort(rows.index, kind="stable")
+        index = rows.index[order]
+        first = np.flatnonzero(np.concatenate([[True], index[1:] != index[:-1]]))
+        sizes = np.diff(np.append(first, len(index)))
+        ordinals = np.empty(len(index), np.int64)
+        ordinals[order] = counts[index] + np.arange(len(index)) - np.repeat(first, sizes)
+        counts[index[first]] += sizes
+        places = self._batch.places
+        return Origins(
+            self._batch.offsets[rows.index], np.zeros_like(ordinals) if places is None else places[rows.index], ordinals
+        )
 
     def take(self, rows: Rows) -> None:
         index = self.index_of(rows)
@@ -205,15 +226,16 @@ class _OfRecords(_Target):
         self._ctx.emit_many(json_rows(rows), rows.index, output=self._outputs[step.number], keys=keys)
 
     def insert(self, step: Aggregation, rows: Rows) -> None:
-        state = self._ctx[self._states[step.number]]
+        handle = self._ctx[self._states[step.number]]
         routed = step.late is not None and bool(step.late.consumers)
-        late = step.take_late(state, rows.ts_ms, self.fates.index_of(rows), not routed)
+        late = step.take_late(handle, rows.ts_ms, self.fates.index_of(rows), not routed)
         if len(late):
             rows = self._without_late(step, rows, late)
         if len(rows):
             self._take(rows)
-            index = self.fates.index_of(rows)
-            step.insert(self._ctx, self._states[step.number], step.elements(rows), rows.ts_ms, index)
+            index, state = self.fates.index_of(rows), self._states[step.number]
+            origins = self.fates.origins_of(step, rows) if isinstance(step, DrivenAggregation) else None
+            step.insert(self._ctx, state, step.elements(rows), rows.ts_ms, index, origins)
 
     def _without_late(self, step: Aggregation, rows: Rows, late: NDArray[np.intp]) -> Rows:
         too_late = rows.take(late)

@@ -13,6 +13,7 @@ import msgspec
 from holon.columnar.structs.plan import structs_of
 from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.compiling import Compiled, FieldFunction, KindFunction
+from holon.dataflow.data_driven.step import DrivenAggregation
 from holon.dataflow.errors import FlowError, Place, caller
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.row_types import OfType
@@ -161,6 +162,9 @@ class Flow:
         if not sinks:
             raise FlowError(f"the flow {self.name!r} has no sink: nothing of it would leave")
         self._refuse_endless_windows()
+        for step in self._steps:
+            if isinstance(step, DrivenAggregation):
+                step.closes_at_end = self._is_bounded
         sources = [self._as_read(source, entry) for source, entry in self._sources]
         entries = {source.topic: entry for source, entry in self._sources}
         compiled = Compiled(entries, tuple(self._steps), _output_names(sinks))
@@ -185,7 +189,14 @@ class Flow:
 
     def _refuse_endless_windows(self) -> None:
         for step in self._steps:
-            if isinstance(step, Aggregation) and isinstance(step.windows, GlobalWindow) and not self._is_bounded:
+            if self._is_bounded:
+                return
+            if isinstance(step, DrivenAggregation) and step.driven.may_stay_open:
+                raise step.error(
+                    f'a window of {step.driven.windows!r} stays open where no row closes it; give timeout="6h", or '
+                    f"bounded=True to sources of topics that end (run --bounded)"
+                )
+            if isinstance(step, Aggregation) and isinstance(step.windows, GlobalWindow):
                 raise step.error(
                     "GlobalWindow is complete at the end of all input, and not each source declares one; give "
                     'early="10s" for results before, or bounded=True to sources of topics that end (run --bounded)'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +27,7 @@ Identity = tuple[Hashable, ...]
 
 GROUP_COLUMNS = ("key", "window.start_ms", "window.end_ms")
 UPDATE_COLUMNS = ("final", "retracted")
+TIMED_OUT = "timed_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Group(Generic[K, T]):
     """Of early results: whether the window is complete, so that no other result of it comes for this key."""
     retracted: bool = False
     """Of early results with ``updates="retract"``: the result before, which is not the key's any more."""
+    timed_out: bool = False
+    """Of windows driven by data: whether the timeout, or the end of the input, has closed it, and no row."""
 
     def count(self) -> int:
         """How many rows there are."""
@@ -96,15 +99,15 @@ class ReadGroup(Group[Any, Any]):
 class ColumnGroup(Group[Any, Any]):
     """All groups of a window as columns: ``key``, ``window.start_ms``, ``window.end_ms`` and one of each value.
 
-    ``parts``: how many a key has, where it is a tuple. ``updates``: there are early results, with the columns ``final``
-    and ``retracted``.
+    ``parts``: how many a key has, where it is a tuple. ``flags``: which of ``final``, ``retracted`` and ``timed_out``
+    are columns, too.
     """
 
     def __init__(
-        self, path: Path, names: Mapping[Identity, str], parts: int | None = None, updates: bool = False
+        self, path: Path, names: Mapping[Identity, str], parts: int | None = None, flags: Sequence[str] = ()
     ) -> None:
-        if updates:
-            self.final, self.retracted = (Placeholder(Field((name,)), path, bool) for name in UPDATE_COLUMNS)  # type: ignore[assignment]
+        for name in flags:
+            setattr(self, name, Placeholder(Field((name,)), path, bool))
         self.key = _key(Placeholder, path, parts)
         self.window = Placeholder(Field(("window",)), path, _WindowFields)  # type: ignore[assignment]
         self._path = path
@@ -120,13 +123,13 @@ class _WindowFields(msgspec.Struct):
 
 
 class FollowedGroup(Group[Any, Any]):
-    """Notes what a function asks for; ``parts`` and ``updates`` as of ``ColumnGroup``."""
+    """Notes what a function asks for; ``parts`` and ``flags`` as of ``ColumnGroup``."""
 
     def __init__(
-        self, path: Path, found: dict[Identity, Aggregate], parts: int | None = None, updates: bool = False
+        self, path: Path, found: dict[Identity, Aggregate], parts: int | None = None, flags: Sequence[str] = ()
     ) -> None:
-        if updates:
-            self.final, self.retracted = (FreePlaceholder(Field((name,)), path) for name in UPDATE_COLUMNS)  # type: ignore[assignment]
+        for name in flags:
+            setattr(self, name, FreePlaceholder(Field((name,)), path))
         self.key = _key(FreePlaceholder, path, parts)
         self.window = FreePlaceholder(Field(("window",)), path)  # type: ignore[assignment]
         self._path = path
@@ -159,15 +162,15 @@ def plain_value(value: Any) -> Any:
 
 
 def aggregates_of(
-    function: Callable[[Any], Any], parts: int | None = None, updates: bool = False
+    function: Callable[[Any], Any], parts: int | None = None, flags: Sequence[str] = ()
 ) -> dict[Identity, Aggregate]:
     """All aggregates that a function of a group asks for, whichever way it goes. Raises ``FlowError``.
 
-    ``parts``: how many its key has, where it is a tuple; ``updates`` as of ``ColumnGroup``.
+    ``parts``: how many its key has, where it is a tuple; ``flags`` as of ``ColumnGroup``.
     """
     found: dict[Identity, Aggregate] = {}
     try:
-        follow_all_ways(function, lambda path: FollowedGroup(path, found, parts, updates))
+        follow_all_ways(function, lambda path: FollowedGroup(path, found, parts, flags))
     except Untraceable as error:
         raise FlowError(f"which aggregates the function needs cannot be known: {error}") from error
     return found
@@ -182,15 +185,15 @@ class _MarkedGroup(FollowedGroup):
         return self._retracted
 
     @retracted.setter
-    def retracted(self, placeholder: Any) -> None:
+    def retracted(self, placeholder: Any) -> None:  # type: ignore[override]
         self._retracted = placeholder
 
 
-def check_marks_retractions(function: Callable[[Any], Any], parts: int | None) -> None:
+def check_marks_retractions(function: Callable[[Any], Any], parts: int | None, flags: Sequence[str]) -> None:
     """Raise ``FlowError`` where results and their retractions could not be told apart."""
     found: dict[Identity, Aggregate] = {}
     with suppress(Untraceable):  # which is refused with its reason
-        follow_all_ways(function, lambda path: _MarkedGroup(path, found, parts, True))
+        follow_all_ways(function, lambda path: _MarkedGroup(path, found, parts, flags))
         if ("retracted",) not in found:
             raise FlowError(
                 'with updates="retract" a result is taken back by itself with g.retracted, which the function does not '

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -116,6 +116,14 @@ class Rows:
         if origin is None:
             return type(self)(self.ts_ms, self.index, **rows)
         return type(self)(self.ts_ms[origin], self.index[origin], **rows)
+
+
+class Origins(NamedTuple):
+    """Where rows come from: their records, the events in these, and which of an event's rows they are."""
+
+    offsets: NDArray[np.int64]
+    places: NDArray[np.int64]
+    ordinals: NDArray[np.int64]
 
 
 class ColumnView(Mapping[str, Column]):

@@ -13,6 +13,7 @@ from holon.files import Files
 from holon.formats.batch import Columns
 from wcrdt import Lattice
 from wcrdt.windows.assigners import Assigner
+from wcrdt.windows.data_driven import DataDriven
 from wcrdt.windows.sessions import Session
 
 T = TypeVar("T")
@@ -75,7 +76,11 @@ class Stream(RowVerbs, Generic[T]):
         return KeyedStream(self._flow, self._step, function, sharded)
 
     def window(
-        self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
+        self,
+        windows: Assigner | Session | DataDriven[T],
+        *,
+        early: int | str | None = None,
+        updates: Updates | None = None,
     ) -> WindowedStream[None, T]:
         """Windows over all rows.
 
@@ -115,7 +120,11 @@ class KeyedStream(Generic[K, T]):
         self._sharded = sharded
 
     def window(
-        self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
+        self,
+        windows: Assigner | Session | DataDriven[T],
+        *,
+        early: int | str | None = None,
+        updates: Updates | None = None,
     ) -> WindowedStream[K, T]:
         """A group for each key and window.
 
@@ -224,7 +233,11 @@ class PartitionStream(RowVerbs, Generic[T]):
         return PartitionKeyedStream(self._flow, self._step, function)
 
     def window(
-        self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
+        self,
+        windows: Assigner | Session | DataDriven[T],
+        *,
+        early: int | str | None = None,
+        updates: Updates | None = None,
     ) -> PartitionWindowedStream[None, T]:
         """Windows over all rows.
 
@@ -263,7 +276,11 @@ class PartitionKeyedStream(Generic[K, T]):
         self._key = key
 
     def window(
-        self, windows: Assigner | Session, *, early: int | str | None = None, updates: Updates | None = None
+        self,
+        windows: Assigner | Session | DataDriven[T],
+        *,
+        early: int | str | None = None,
+        updates: Updates | None = None,
     ) -> PartitionWindowedStream[K, T]:
         """A group for each key and window.
 

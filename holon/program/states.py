@@ -16,6 +16,7 @@ from holon.program.handles import LocalHandle, WindowedHandle
 from wcrdt.lattice import Lattice
 from wcrdt.lattices.maps import KeyedMap
 from wcrdt.windows.assigners import Assigner
+from wcrdt.windows.data_driven import DataDriven
 from wcrdt.windows.panes import panes_of
 from wcrdt.windows.sessions import Session
 
@@ -57,9 +58,9 @@ class Windowed(StateDeclaration, Generic[E, V]):
     def __init__(self, bottom: Lattice[E, V], windows: Assigner, stage: int, name: str) -> None:
         if bottom.to_wire() != bottom.bottom().to_wire():
             raise JobError(f"{type(self).__name__} {name!r}: give the bottom of its lattice, not {bottom!r}")
-        if isinstance(windows, Session):
+        if isinstance(windows, Session | DataDriven):
             raise JobError(
-                f"{type(self).__name__} {name!r}: the windows of sessions follow from their elements, so no state has "
+                f"{type(self).__name__} {name!r}: windows of {windows!r} follow from their elements, so no state has "
                 f"them; write a flow (holon.dataflow): stream.key_by(...).window({windows!r})"
             )
         self.bottom = bottom

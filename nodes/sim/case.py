@@ -24,7 +24,9 @@ FOURTH_SEED = 1 << 43
 FIFTH_SEED = 1 << 44
 """Seeds from here on meet checkpoints of what has changed, and jobs of two topics, too."""
 SIXTH_SEED = 1 << 45
-"""New seeds are drawn from here on: they meet shards and sliding windows of flows, too."""
+"""Seeds from here on meet shards and sliding windows of flows, too."""
+SEVENTH_SEED = 1 << 46
+"""New seeds are drawn from here on: they meet windows driven by data, too, and newer jobs more often."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from nodes.sim.case import FIFTH_SEED, FIRST_SEED, SECOND_SEED
+from nodes.sim.case import FIFTH_SEED, FIRST_SEED, SECOND_SEED, SEVENTH_SEED, THIRD_SEED
 from nodes.sim.faults.backlogs import case_of, with_backlog
 from nodes.sim.faults.code_changes import with_code_changes
 from nodes.sim.faults.continuing import with_continuing
@@ -16,6 +16,8 @@ from nodes.sim.options import ISOLATIONS, TRUNCATIONS, Faults, Options
 
 NEWER_SHARE, NEWEST_SHARE = 0.06, 0.15
 """Of the seeds that draw a job which older seeds did not know: from ``FIRST_SEED`` and ``SECOND_SEED`` on."""
+SLICED_SHARE = 0.3
+"""Of the seeds from ``SEVENTH_SEED`` on that draw one of the jobs that came with sessions, or later."""
 
 
 def draw(
@@ -73,6 +75,8 @@ def draw(
 def _newer_case(seed: int) -> str | None:
     """The job, where the seed is one of a job that older seeds did not know."""
     rng = random.Random(f"newer {seed}")
+    if seed >= SEVENTH_SEED and rng.random() < SLICED_SHARE:
+        return rng.choice(sorted(n for n, kind in CASES.items() if kind.since >= THIRD_SEED and not kind.backlog))
     if seed < FIRST_SEED or rng.random() >= (NEWER_SHARE if seed < SECOND_SEED else NEWEST_SHARE):
         return None
     return rng.choice(sorted(name for name, kind in CASES.items() if 0 < kind.since <= seed and not kind.backlog))

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nodes.sim.driven import expected as driven
 from nodes.sim.failing import expected as failing
 from nodes.sim.flows import expected as flows
-from nodes.sim.flows.cases import EARLY, SESSIONS, SLIDING
+from nodes.sim.flows.cases import EARLY, SESSIONS, SLIDING, SLIDING_SHARDED
 from nodes.sim.inputs.decoding import delay_ms, event_of
 from nodes.sim.jobs import CASES, MAX_FUTURE_SKEW_MS
 from nodes.sim.keyed import expected as by_key
@@ -364,6 +365,8 @@ _RESULTS = {
     **dict.fromkeys(SESSIONS, lambda o, accepted: flows.by_sessions(o.window_ms, _placed(o, accepted))),
     **dict.fromkeys(EARLY, lambda o, accepted: flows.by_early(o.window_ms, _placed(o, accepted))),
     **dict.fromkeys(SLIDING, lambda o, accepted: flows.by_sliding(o.window_ms, _placed(o, accepted))),
+    **dict.fromkeys(SLIDING_SHARDED, lambda o, a: flows.by_sliding(o.window_ms, _placed(o, a), largest=None)),
+    **dict.fromkeys(driven.RESULTS, lambda o, a: driven.RESULTS[o.case](o.window_ms, _placed(o, a))),
     "flow-stages": lambda options, accepted: flows.by_stages(options.window_ms, _parted(options, accepted)),
     **dict.fromkeys(
         ("flow-topics", "flow-topics-backlog", "flow-topics-idle"),
@@ -391,6 +394,7 @@ _FATES = {
     "flow-late-rows": (flows.fates_of_late_rows, flows.closed_through),
     **dict.fromkeys(SESSIONS, (flows.fates_of_sessions, flows.closed_by_sessions)),
     **dict.fromkeys(EARLY, (flows.fates_of_early, flows.closed_by_early)),
-    **dict.fromkeys(SLIDING, (flows.fates_of_sliding, flows.closed_by_sliding)),
+    **dict.fromkeys((*SLIDING, *SLIDING_SHARDED), (flows.fates_of_sliding, flows.closed_by_sliding)),
+    **driven.FATES,
 }
 """Of flows whose windows judge rows by themselves: the fate of each record, and the end of the last window."""

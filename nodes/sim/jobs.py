@@ -28,6 +28,7 @@ from holon import (
     on_window,
 )
 from nodes.sim.case import FOURTH_SEED, TOPIC, Case
+from nodes.sim.driven.cases import cases_driven_by_data
 from nodes.sim.failing import jobs as failing
 from nodes.sim.flows.cases import cases_of_flows
 from nodes.sim.flows.jobs import Given
@@ -344,6 +345,7 @@ CASES: dict[str, Case] = {
     "dedupe": Case(_dedupe, windowed=False),
     "fail": Case(lambda options: _job(options, failing.marked(options)), fails=True),
     **cases_of_flows(FOR_FLOWS, idle_timeout_ms),
+    **cases_driven_by_data(FOR_FLOWS, idle_timeout_ms),
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),
     "idle-backlog": Case(_count, idle=True, backlog=True),

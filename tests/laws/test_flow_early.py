@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holon import GlobalWindow, Json
 from holon.dataflow import Flow
-from holon.dataflow.sessions import shards
+from holon.dataflow.sliced import shards
 from holon.job import DEAD, LATE
 from nodes.sim.drawing import draw
 from nodes.sim.flows import expected

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from holon import Json, Session, Tumbling
 from holon.dataflow import Flow
-from holon.dataflow.sessions import open_sessions, shards
+from holon.dataflow.sessions import open_sessions
+from holon.dataflow.sliced import shards
 from holon.job import DEAD, LATE
 from nodes.sim.drawing import draw
 from nodes.sim.flows import expected

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holon.dataflow.sessions import open_sessions, shards
+from holon.dataflow.sessions import open_sessions
 from holon.dataflow.sessions.columns import Closed
 from holon.dataflow.sessions.open_sessions import OpenSessions
-from holon.dataflow.sessions.shards import Slices, columns_of, shard_of, shards_of
+from holon.dataflow.sliced import shards
+from holon.dataflow.sliced.shards import Slices, columns_of, shard_of, shards_of
 from holon.program.checkpointable import decoded, encoded
 from wcrdt import Bag, ColumnsOf, CountDistinct, GCounter, GSet, Max, MaxBy, Min, RecordOf, Session, Sum, TopK
 from wcrdt.lattices import maps

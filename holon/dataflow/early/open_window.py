@@ -14,7 +14,7 @@ import numpy as np
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.sessions.columns import plain_column
 from holon.dataflow.sessions.open_sessions import columns_of_objects
-from holon.dataflow.sessions.shards import Arrived
+from holon.dataflow.sliced.shards import Arrived
 from holon.formats.batch import Column
 from holon.program.checkpointable import OwnBytes
 from wcrdt import ColumnsOf, decode, encode

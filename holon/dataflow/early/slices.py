@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.dataflow.data_driven.slices import DrivenSlices
 from holon.dataflow.errors import FlowError, caller
 from holon.time.units import MAX_TS_MS
 from wcrdt.windows.assigners import END_OF_TIME_MS, Assigner, GlobalWindow, Rows, Tumbling, Window
+from wcrdt.windows.data_driven import DataDriven
 from wcrdt.windows.durations import duration_ms
 from wcrdt.windows.sessions import Session
 
 W = TypeVar("W", bound=Assigner | Session)
+Driven = DataDriven[Any]
 Millis = NDArray[np.int64]
 
 
@@ -62,16 +65,19 @@ class EarlyWindows:
         return f"early({self.windows.describe()},{self.every_ms},{'retract' if self.retracts else 'upsert'})"
 
 
-def with_early(windows: W, early: int | str | None, updates: str | None) -> W | EarlyWindows:
+def with_early(windows: W | Driven, early: int | str | None, updates: str | None) -> W | EarlyWindows | DrivenSlices:
     """The windows of a step. Raises ``FlowError`` where there are no early results of these."""
+    if early is None and updates is not None:
+        raise FlowError(f'window ({caller()}): updates={updates!r} is for early results: give early="10s", too')
+    if isinstance(windows, DataDriven):
+        return _driven(windows, early, updates)
     if early is None:
-        if updates is not None:
-            raise FlowError(f'window ({caller()}): updates={updates!r} is for early results: give early="10s", too')
         return windows
     if not isinstance(windows, Tumbling | GlobalWindow):
         raise FlowError(
-            f"window ({caller()}): early results are those of Tumbling windows and GlobalWindow, got {windows!r}; "
-            f"those of Sliding windows come with each slide, and sessions have none before they end"
+            f"window ({caller()}): early results are those of Tumbling windows, GlobalWindow and windows driven by "
+            f"data, got {windows!r}; those of Sliding windows come with each slide, and sessions have none before they "
+            f"end"
         )
     every_ms = duration_ms(early)
     size_ms = windows.size_ms if isinstance(windows, Tumbling) else MAX_TS_MS
@@ -80,6 +86,18 @@ def with_early(windows: W, early: int | str | None, updates: str | None) -> W | 
             f"window ({caller()}): early is more than 0 ms and less than the window's size, got {early!r} for "
             f"{windows!r}"
         )
+    return EarlyWindows(windows, every_ms, _retracts(updates))
+
+
+def _driven(windows: Driven, early: int | str | None, updates: str | None) -> DrivenSlices:
+    early_ms = None if early is None else duration_ms(early)
+    try:
+        return DrivenSlices(windows, early_ms, _retracts(updates))
+    except FlowError as error:
+        raise FlowError(f"window ({caller()}): {error}") from error
+
+
+def _retracts(updates: str | None) -> bool:
     if updates not in (None, "upsert", "retract"):
         raise FlowError(f'window ({caller()}): updates is "upsert" or "retract", got {updates!r}')
-    return EarlyWindows(windows, every_ms, updates == "retract")
+    return updates == "retract"

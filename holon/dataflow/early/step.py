@@ -1,8 +1,4 @@
-"""Aggregations with early results: rows go into slices, and complete slices into the window that is open.
-
-Slices are a state of all partitions. One partition answers for a key: the key is of its shard. There the slices of a
-window are taken in, one after the other, and the keys that came in one have a result at its end.
-"""
+"""Aggregations with early results: slices go into the window that is open; keys that came have a result at its end."""
 
 from __future__ import annotations
 
@@ -14,75 +10,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.early.open_window import OpenWindow, Read
 from holon.dataflow.early.slices import EarlyWindows
-from holon.dataflow.rows import Rows
-from holon.dataflow.sessions.shards import Slices, whole
+from holon.dataflow.groups import UPDATE_COLUMNS
+from holon.dataflow.rows import Origins, Rows
+from holon.dataflow.sliced.step import SlicedAggregation
 from holon.formats.batch import Column
 from holon.program.context import Context
-from holon.program.function import HandlerScope
 from holon.program.handles import WindowedHandle
-from holon.program.states import Local, StateDeclaration, Windowed
-from wcrdt import BoolOr, ColumnsOf, GCounter, Lattice, RecordOf, Tumbling
+from holon.program.states import Local, Windowed
+from wcrdt import ColumnsOf, GCounter, RecordOf, Tumbling
 from wcrdt.windows.assigners import Window
 
 _ANY = EarlyWindows(Tumbling(2), 1, False)
 
 
 @dataclass(eq=False)
-class EarlyAggregation(Aggregation):
+class EarlyAggregation(SlicedAggregation):
     """``early``: the windows, and when their slices end; ``windows`` are these, too.
 
     A row is of the slice of its time, or of the first one that is open to it: so it counts in the results from there
-    on. Beside the state of slices there is one that marks those with rows, and the last ones of their windows.
+    on. Slices with rows are due, and the last ones of their windows.
     """
 
     early: EarlyWindows = _ANY
 
-    is_parting = True
-    is_updating = True
+    flags = UPDATE_COLUMNS
 
     @cached_property
-    def _groups(self) -> ColumnsOf[Any, Any, Any]:
+    def _kept(self) -> ColumnsOf[Any, Any, Any]:
         return ColumnsOf(RecordOf(self._lattices or {"": GCounter()}))
 
     @cached_property
-    def _slices(self) -> Slices:
-        return Slices()
-
-    def bottom(self) -> Lattice[Any, Any]:
-        return self._groups.bottom()
+    def _open(self) -> Local[OpenWindow]:
+        return self._opened(OpenWindow())
 
     def how(self) -> str:
         kind = "with retractions" if self.early.retracts else "as upserts"
         return f"{super().how()}; early results each {self.early.every_ms} ms of event time, {kind}"
 
-    def check(self) -> None:
-        super().check()
-        for one in self.aggregates.values():
-            if not one.lattice.combines:
-                raise self.error(
-                    f"a {one.lattice.tag} has no early results: the slices of a window are combined, and it has no "
-                    f"such operation; leave early= out, or use another lattice (docs/lattices.md)"
-                )
-
-    # --- states -------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _due(self) -> Windowed[bool, bool]:
-        return self._declared(BoolOr(), f"{self.state}due")
-
-    @cached_property
-    def _open(self) -> Local[OpenWindow]:
-        return Local(OpenWindow(), type=OpenWindow, track="window", stage=self.stage, name=f"{self.state}open")
-
-    def further_states(self) -> Sequence[StateDeclaration]:
-        return self._due, self._open
-
-    def answered(self, state: Windowed[Any, Any]) -> tuple[Windowed[Any, Any], HandlerScope]:
-        return self._due, "partition"
+    def _refusal(self, tag: str) -> str:
+        return (
+            f"a {tag} has no early results: the slices of a window are combined, and it has no "
+            f"such operation; leave early= out, or use another lattice (docs/lattices.md)"
+        )
 
     # --- rows that come -----------------------------------------------------------------------------------------------
 
@@ -106,24 +78,24 @@ class EarlyAggregation(Aggregation):
         elements: Any,
         ts_ms: NDArray[np.int64],
         rows: NDArray[np.intp] | None = None,
+        origins: Origins | None = None,
     ) -> None:
         times = ctx[state].in_order(ts_ms, rows)
         super().insert(ctx, state, elements, times, rows)
-        due = ctx[self._due]
-        for marked in (times, self.early.last_times(times)):
-            found = [part.start or 0 if isinstance(part, slice) else part[0] for _, part in self.early.split(marked)]
-            first = np.array(found, np.intp)
-            due.insert_many(np.ones(len(first), np.bool_), marked[first], first if rows is None else rows[first])
+        self._mark(ctx, (times, self.early.last_times(times)), rows)
+
+    def _first_of_slices(self, times: NDArray[np.int64]) -> NDArray[np.intp]:
+        found = [part.start or 0 if isinstance(part, slice) else part[0] for _, part in self.early.split(times)]
+        return np.array(found, np.intp)
 
     # --- slices that are complete -------------------------------------------------------------------------------------
 
     async def read(self, ctx: Context, state: Windowed[Any, Any], window: Window) -> Rows:
         """The keys of this shard that came in a slice, or all of a complete window: by key, retractions first."""
-        found: Any = ctx[state].window_state(window)
-        arrived = whole(found) if self.alone else self._slices.shard(found, ctx.partition, ctx.partitions)
+        arrived = self._arrived(ctx, state, window)
         of, names = self.early.window_of(window.start_ms), list(self.names.values())
         is_final = window.end_ms == of.end_ms
-        held = ctx[self._open].value.held(self._groups)
+        held = ctx[self._open].value.held(self._kept)
         come = held.settled(arrived)
         parts = [(held.read(None if is_final else come, names), False, True)] if self.early.retracts else []
         held.take(come)

@@ -12,7 +12,7 @@ import msgspec
 
 from holon.dataflow.sessions.columns import Closed, closed_columns, closed_objects, fold
 from holon.dataflow.sessions.objects import OpenObjects
-from holon.dataflow.sessions.shards import Arrived
+from holon.dataflow.sliced.shards import Arrived
 from holon.program.checkpointable import OwnBytes
 from wcrdt import ColumnsOf, RecordOf, Session, decode, encode
 from wcrdt.codec import decode_element

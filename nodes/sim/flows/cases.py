@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, SIXTH_SEED, THIRD_SEED, Case
+from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, SEVENTH_SEED, SIXTH_SEED, THIRD_SEED, Case
 from nodes.sim.flows.jobs import (
     Given,
     by_dead_rows,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 EARLY = ("flow-early", "flow-early-backlog", "flow-early-late")
 SESSIONS = ("flow-sessions", "flow-sessions-backlog", "flow-sessions-late")
 SLIDING = ("flow-sliding", "flow-sliding-backlog", "flow-sliding-late")
+SLIDING_SHARDED = ("flow-sliding-sharded", "flow-sliding-sharded-late")
 
 
 def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> dict[str, Case]:
@@ -41,6 +42,7 @@ def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> d
     topics = Case(
         lambda options: by_topics(options, idle(options)), further_topics=("orders",), idle=True, since=FIFTH_SEED
     )
+    sharded = Case(lambda options: by_sliding(options, given, sharded=True), windowed=False, since=SEVENTH_SEED)
     early = Case(lambda options: by_early(options, given), windowed=False, since=SIXTH_SEED)
     return {
         "flow": Case(lambda options: by_flow(options, given), since=FIRST_SEED),
@@ -85,4 +87,6 @@ def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> d
         "flow-sliding-late": Case(
             lambda options: by_sliding(options, late(options)), windowed=False, late_by=1, since=SIXTH_SEED
         ),
+        "flow-sliding-sharded": sharded,
+        "flow-sliding-sharded-late": replace(sharded, make=lambda o: by_sliding(o, late(o), sharded=True), late_by=1),
     }

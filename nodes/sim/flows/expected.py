@@ -223,8 +223,8 @@ def closed_by_early(window_ms: int, events: Timed) -> int | None:
     return max((end for end, at in ends if _is_open(end, at)), default=None)
 
 
-def by_sliding(window_ms: int, events: Placed) -> list[Any]:
-    """As the flow of that name."""
+def by_sliding(window_ms: int, events: Placed, largest: int | None = 2) -> list[Any]:
+    """As the flow of that name; ``largest`` None: all keys leave."""
     slide_ms = max(1, window_ms // 3)
     all_of: dict[int, dict[int, list[int]]] = {}
     odd: Counter[tuple[int, int]] = Counter()
@@ -236,7 +236,7 @@ def by_sliding(window_ms: int, events: Placed) -> list[Any]:
             odd[partition, end] += 1
     twelves: Counter[int] = Counter()
     for end, keys in all_of.items():
-        least = sorted((sum(amounts) for amounts in keys.values()), reverse=True)[:2][-1]
+        least = sorted((sum(amounts) for amounts in keys.values()), reverse=True)[:largest][-1]
         results += [
             {"end": end, "key": key, "count": len(amounts), "amount": sum(amounts)}
             for key, amounts in keys.items() if sum(amounts) >= least

@@ -152,7 +152,8 @@ class Given:
     second_topic: str = ""
 
 
-def _source(flow: Flow, options: Options, given: Given) -> Stream[Any]:
+def source_of(flow: Flow, options: Options, given: Given) -> Stream[Any]:
+    """The simulation's events."""
     return flow.source(
         given.topic,
         Json[Any](given.event),
@@ -167,7 +168,7 @@ def by_flow(options: Options, given: Given) -> Job:
     """Keys of odd amounts are turned around; of each window's keys with two records those with the two largest sums."""
     flow = Flow("flow", lateness=given.lateness_ms)
     totals = (
-        _source(flow, options, given)
+        source_of(flow, options, given)
         .key_by(lambda e: -1 - e.key if e.amount % 2 else e.key)
         .window(Tumbling(options.window_ms))
         .agg(lambda g: Total(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount), g.max(lambda e: e.id)))
@@ -186,7 +187,7 @@ def by_verbs(options: Options, given: Given) -> Job:
     Cheap ones of odd keys are doubled, in the order of their ids; other cheap ones are filtered.
     """
     flow = Flow("flow-verbs", on_error="dead-letter")
-    sound = _source(flow, options, given).filter(lambda e: 1 // (1 - e.mark) > 0)
+    sound = source_of(flow, options, given).filter(lambda e: 1 // (1 - e.mark) > 0)
     dear, cheap = sound.split(lambda e: e.amount > 3)
     windows = Tumbling(options.window_ms)
     some = dear.union(cheap.filter(lambda e: e.amount == 0)).map_columns(_parts, Part)
@@ -206,7 +207,7 @@ def by_late_rows(options: Options, given: Given) -> Job:
     Gifts have an output of their own, late or not. Late rows of an amount of 2 reach no output.
     """
     flow = Flow("flow-late-rows", lateness=given.lateness_ms)
-    events = _source(flow, options, given)
+    events = source_of(flow, options, given)
     ones = (
         events.filter(lambda e: e.amount != 1)
         .key_by(lambda e: e.key)
@@ -225,7 +226,7 @@ def by_late_rows(options: Options, given: Given) -> Job:
 def by_dead_rows(options: Options, given: Given) -> Job:
     """Fails at marked records, at keys with two records in a window, and at windows with three of the others."""
     flow = Flow("flow-dead-rows", on_error="dead-letter")
-    sound = _source(flow, options, given).filter(lambda e: 1 // (1 - e.mark) > 0)
+    sound = source_of(flow, options, given).filter(lambda e: 1 // (1 - e.mark) > 0)
     shares = (
         sound.key_by(lambda e: e.key)
         .window(Tumbling(options.window_ms))
@@ -241,7 +242,7 @@ def by_dead_rows(options: Options, given: Given) -> Job:
 def by_stages(options: Options, given: Given) -> Job:
     """Each partition's largest key; windows of all partitions and of each, in windows three and six times as long."""
     flow = Flow("flow-stages")
-    events, windows = _source(flow, options, given), Tumbling(options.window_ms)
+    events, windows = source_of(flow, options, given), Tumbling(options.window_ms)
     each = (
         events.per_partition()
         .key_by(lambda e: e.key)
@@ -263,7 +264,7 @@ def by_stages(options: Options, given: Given) -> Job:
 def by_sessions(options: Options, given: Given) -> Job:
     """Sessions of all partitions and, of odd keys, of each; windows of sessions; rows that are late for sessions."""
     flow = Flow("flow-sessions", lateness=given.lateness_ms)
-    events, session = _source(flow, options, given), Session(options.window_ms // 2)
+    events, session = source_of(flow, options, given), Session(options.window_ms // 2)
     visits = (
         events.key_by(lambda e: e.key)
         .window(session)
@@ -279,19 +280,21 @@ def by_sessions(options: Options, given: Given) -> Job:
     return flow.job
 
 
-def by_sliding(options: Options, given: Given) -> Job:
+def by_sliding(options: Options, given: Given, *, sharded: bool = False) -> Job:
     """The largest keys of windows that overlap six times, over all partitions; windows of these, and those of each.
 
     Rows that are late for all windows of the first have an output. Odd keys have windows on each partition.
+    ``sharded``: the partitions share the keys of the first windows, of which all leave.
     """
     flow = Flow("flow-sliding", lateness=given.lateness_ms)
-    events, slide_ms = _source(flow, options, given), slide_of(options)
+    events, slide_ms = source_of(flow, options, given), slide_of(options)
     counts = (
-        events.key_by(lambda e: e.key)
+        events.key_by(lambda e: e.key, sharded=sharded)
         .window(Sliding(6 * slide_ms, slide_ms))
         .agg(lambda g: Counted(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount)))
     )
-    counts.top(2, by=lambda row: row.amount, ties="all").sink(given.output, key=lambda row: row.key)
+    shown = counts if sharded else counts.top(2, by=lambda row: row.amount, ties="all")
+    shown.sink(given.output, key=lambda row: row.key)
     counts.late.map(lambda e: Missed(e.id)).sink("missed")
     counts.window(Sliding(12 * slide_ms, 3 * slide_ms)).agg(
         lambda g: Span(g.window.end_ms, 12, g.sum(lambda row: row.count))
@@ -312,7 +315,7 @@ def by_early(options: Options, given: Given) -> Job:
     Slices of the latter do not divide the window.
     """
     flow = Flow("flow-early", lateness=given.lateness_ms)
-    events, windows = _source(flow, options, given), Tumbling(2 * options.window_ms)
+    events, windows = source_of(flow, options, given), Tumbling(2 * options.window_ms)
     early = events.key_by(lambda e: e.key).window(windows, early=early_of(options), updates="upsert")
     totals = early.agg(
         lambda g: Update(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount), g.final, g.retracted)
@@ -337,7 +340,7 @@ def by_topics(options: Options, given: Given) -> Job:
     Odd keys of the second topic have windows of their own instead.
     """
     flow = Flow("flow-topics")
-    events = _source(flow, options, given)
+    events = source_of(flow, options, given)
     orders = flow.source(
         given.second_topic,
         Json(Order),

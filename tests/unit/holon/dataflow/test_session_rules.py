@@ -11,7 +11,7 @@ import pytest
 from holon import WCRDT, Context, Job, JobError, Json, Source, on_window
 from holon.dataflow import Flow, FlowError, Session, Stream, Tumbling
 from holon.dataflow.sessions.open_sessions import OpenSessions
-from holon.dataflow.sessions.shards import shard_of
+from holon.dataflow.sliced.shards import shard_of
 from holon.errors import TrackError
 from holon.fingerprint.schema import shape_of
 from holon.program.checkpointable import CheckpointableLocals, decoded, encoded
@@ -79,7 +79,7 @@ def test_top_is_refused_behind_sessions_and_allowed_behind_windows_of_them() -> 
         found.window(Tumbling(100)).agg(lambda g: g.count()).top(1, by=lambda n: n).sink("out")
         found.filter(lambda n: n > 0).top(1, by=lambda n: n)
 
-    with pytest.raises(FlowError, match=r"step 7 \(top, .*come in parts behind union\(\), sessions and early results"):
+    with pytest.raises(FlowError, match=r"step 7 \(top, .*come in parts behind union\(\), sharded keys, sessions"):
         flow_of(build)
 
 

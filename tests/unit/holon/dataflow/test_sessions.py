@@ -15,7 +15,7 @@ import pytest
 
 from holon import Json
 from holon.dataflow import Flow, Session, Stream, Tumbling
-from holon.dataflow.sessions.shards import shard_of
+from holon.dataflow.sliced.shards import shard_of
 from holon.testing import JobTestDriver
 from holon.tracks.admission import AdmissionCounts
 from wcrdt import GSet, Quantiles, Variance

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, SIXTH_SEED, THIRD_SEED
+from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, SEVENTH_SEED, SIXTH_SEED, THIRD_SEED
 from nodes.sim.drawing import draw
 from nodes.sim.jobs import CASES
 from nodes.sim.many import fresh_base_seed
@@ -36,7 +36,9 @@ def test_seeds_that_reports_name_keep_what_they_drew() -> None:
     assert not any(o.save_ms or o.faults.pressure or o.faults.kill_promoted or o.faults.kill_one for o in older)
 
 
-@pytest.mark.parametrize("first", [FIRST_SEED, SECOND_SEED, THIRD_SEED, FOURTH_SEED, FIFTH_SEED, SIXTH_SEED])
+@pytest.mark.parametrize(
+    "first", [FIRST_SEED, SECOND_SEED, THIRD_SEED, FOURTH_SEED, FIFTH_SEED, SIXTH_SEED, SEVENTH_SEED]
+)
 def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones(first: int) -> None:
     newer = {name for name, case in CASES.items() if case.since == first}
     assert newer and newer <= {draw(seed).case for seed in range(first, first + 600)}
@@ -44,7 +46,14 @@ def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones(first: int) ->
 
 
 def test_new_base_seeds_are_drawn_with_stress_and_all_jobs() -> None:
-    assert all(SIXTH_SEED <= fresh_base_seed() < 2 * SIXTH_SEED for _ in range(20))
+    assert all(SEVENTH_SEED <= fresh_base_seed() < 2 * SEVENTH_SEED for _ in range(20))
+
+
+def test_three_of_ten_new_seeds_draw_a_job_that_came_with_sessions_or_later() -> None:
+    drawn = [draw(seed).case for seed in range(SEVENTH_SEED, SEVENTH_SEED + 500)]
+    newer = [case for case in drawn if CASES[case].since >= THIRD_SEED and not CASES[case].backlog]
+    assert 0.25 < len(newer) / len(drawn) < 0.4
+    assert "flow-sliding-sharded" in newer and "flow-counts" in newer
 
 
 def test_copies_slow_stores_kills_of_new_owners_and_pressure_are_frequent_and_meet() -> None:

@@ -1,16 +1,16 @@
-"""Slices by shard: the keys of which a partition answers for the sessions."""
+"""Slices by shard: the keys for which a partition answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from holon.outputs.shards import shard_of, shards_of
-from wcrdt.lattices.columns import Indices
+from wcrdt.lattices.columns import Indices, Ints
 from wcrdt.lattices.keyed.columns import KeyedColumns
-from wcrdt.lattices.keyed.keys import Unfit
+from wcrdt.lattices.keyed.keys import Keys, Unfit
 from wcrdt.lattices.maps import LEAST_KEYS, ColumnsOf
 
 Arrived = KeyedColumns | Mapping[Any, Any]
@@ -26,16 +26,25 @@ class _Parted(NamedTuple):
 
 
 class Slices:
-    """Complete slices by shard. All partitions of a node ask for a slice, one by one: it is parted for the first."""
+    """Complete slices by shard. All partitions of a node ask for a slice, one by one: it is parted for the first.
 
-    def __init__(self) -> None:
+    ``of_key`` and ``of_keys``: the shard of a key, and of each of a column of keys, among so many partitions.
+    """
+
+    def __init__(
+        self,
+        of_key: Callable[[Any, int], int] = shard_of,
+        of_keys: Callable[[Keys, int], Ints] = shards_of,
+    ) -> None:
+        self._of_key = of_key
+        self._of_keys = of_keys
         self._last: tuple[ColumnsOf[Any, Any, Any], int, int, _Parted] | None = None
 
     def shard(self, found: ColumnsOf[Any, Any, Any], shard: int, partitions: int) -> Arrived:
         """The keys of a shard, of a slice that does not change any more."""
         parted = self._parted(found, partitions)
         if parted is None:
-            return found.entries_where(lambda key: shard_of(key, partitions) == shard)
+            return found.entries_where(lambda key: self._of_key(key, partitions) == shard)
         rows = parted.rows[parted.borders[shard] : parted.borders[shard + 1]]
         return parted.columns.taken(rows) if len(rows) else {}
 
@@ -47,7 +56,7 @@ class Slices:
         columns = columns_of(found)
         if columns is None:
             return None
-        shards = shards_of(columns.keys(), partitions)
+        shards = self._of_keys(columns.keys(), partitions)
         borders = np.concatenate([[0], np.cumsum(np.bincount(shards, minlength=partitions))]).tolist()
         parted = _Parted(columns, np.argsort(shards, kind="stable"), borders)
         self._last = found, len(found), partitions, parted
