@@ -29,14 +29,19 @@ from holon.program.function import ProcessingFunction, on_window
 from holon.program.states import WCRDT, Local, WLocal
 from holon.source import BoundedOutOfOrderness, ManualWatermarks, Source, WatermarkStrategy
 from wcrdt.windows.assigners import Assigner, GlobalWindow, Sliding, Tumbling, Window
+from wcrdt.windows.data_driven import Between, Change, Count, DataDriven
 from wcrdt.windows.sessions import Session
 
 __all__ = [
     "WCRDT",
     "Assigner",
     "Batch",
+    "Between",
     "BoundedOutOfOrderness",
+    "Change",
     "Context",
+    "Count",
+    "DataDriven",
     "Decoded",
     "Deduplicator",
     "DeserializationError",

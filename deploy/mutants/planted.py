@@ -7,7 +7,7 @@ from deploy.mutants.planted_code import CODE, LARGEST, VERSIONS
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
 from deploy.mutants.planted_files import FILES
 from deploy.mutants.planted_flows import FLOWS
-from deploy.mutants.planted_handlers import HANDLERS, SHARDS, WINDOWS
+from deploy.mutants.planted_handlers import DRIVEN_BY_DATA, HANDLERS, SHARDS, WINDOWS
 from deploy.mutants.planted_machine import MACHINE
 from deploy.mutants.planted_replicas import LAYOUTS, REPLICAS
 from deploy.mutants.planted_sessions import SESSIONS
@@ -33,6 +33,7 @@ MUTANTS = (
     *SESSIONS,
     *SHARDS,
     *WINDOWS,
+    *DRIVEN_BY_DATA,
     *EVENTS,
     *ARROW,
     *REGISTRIES,

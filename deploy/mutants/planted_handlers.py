@@ -11,6 +11,8 @@ HANDLERS_THAT_RAISE = ("tests/unit/holon/tracks/test_failing_handlers.py", "test
 _PANES = "tests/laws/test_panes.py"
 ROWS = (f"{_PANES}::test_a_window_is_the_rows_for_which_it_was_open",)
 EARLY = ("tests/laws/test_flow_early.py",)
+DRIVEN = ("tests/laws/test_flow_driven.py",)
+DRIVEN_UNIT = ("tests/unit/holon/dataflow/test_driven.py",)
 SUMS = (f"{_PANES}::test_sums_are_those_of_the_panes_in_any_order_of_windows",)
 
 HANDLERS = (
@@ -202,5 +204,146 @@ WINDOWS = (
         '        self.groups = b""\n        return known\n',
         "        return known\n",
         tests=EARLY,
+    ),
+)
+
+DRIVEN_BY_DATA = (
+    Mutant(
+        "rows of a slice are taken in the order in which they came",
+        "holon/dataflow/data_driven/rows.py",
+        "        rows = ordered(arrived)\n",
+        "        rows = list(arrived)\n",
+        tests=DRIVEN,
+        case="flow-counts",
+    ),
+    Mutant(
+        "rows of a slice of columns are taken in the order in which they came",
+        "holon/dataflow/data_driven/rows.py",
+        "            keys, places = arrived.ordered()\n",
+        "            keys, places = arrived.keys(), np.arange(arrived.height)\n",
+        tests=DRIVEN,
+    ),
+    Mutant(
+        "rows of one time are in the order of the log of one partition alone",
+        "holon/dataflow/data_driven/rows.py",
+        "np.full(len(ts_ms), partition)",
+        "np.full(len(ts_ms), 0)",
+        tests=DRIVEN,
+        case="flow-between",
+    ),
+    Mutant(
+        "a record that comes by two streams of a union is there once",
+        "holon/dataflow/compiling.py",
+        "ordinals[order] = counts[index] + np.arange",
+        "ordinals[order] = np.arange",
+        tests=DRIVEN,
+    ),
+    Mutant(
+        "rows that flat_map makes of one record are one",
+        "holon/dataflow/compiling.py",
+        "np.arange(len(index)) - np.repeat(first, sizes)",
+        "0 * np.arange(len(index))",
+        tests=DRIVEN,
+    ),
+    Mutant(
+        "rows of windows that a partition makes are numbered anew for each window",
+        "holon/dataflow/data_driven/step.py",
+        "        local.value += count\n",
+        "        local.value = count\n",
+        tests=DRIVEN_UNIT,
+    ),
+    Mutant(
+        "a row that comes exactly the timeout later is in the window",
+        "holon/dataflow/data_driven/open_windows.py",
+        "window.first_ms + timeout_ms - 1, LAST_MS)",
+        "window.first_ms + timeout_ms, LAST_MS)",
+        tests=DRIVEN_UNIT,
+    ),
+    Mutant(
+        "no slice is due for the timeout of a window",
+        "holon/dataflow/data_driven/step.py",
+        "            marked.append(self.driven.due_ms(ts_ms))\n",
+        "            pass\n",
+        tests=DRIVEN_UNIT,
+        case="flow-counts",
+    ),
+    Mutant(
+        "a window times out when one before it would have",
+        "holon/dataflow/data_driven/open_windows.py",
+        "if window is not None and self._last_ms(window) < end_ms:",
+        "if window is not None:",
+        tests=DRIVEN,
+    ),
+    Mutant(
+        "windows that were restored never time out",
+        "holon/dataflow/data_driven/open_windows.py",
+        "            self._opened(element_from_wire(key), window)\n",
+        "            self.windows[element_from_wire(key)] = window\n",
+        tests=DRIVEN,
+        case="flow-between",
+    ),
+    Mutant(
+        "an early result from before a restart is not taken back",
+        "holon/dataflow/data_driven/open_windows.py",
+        "            window.is_known = True\n            self._opened",
+        "            self._opened",
+        tests=DRIVEN_UNIT,
+    ),
+    Mutant(
+        "windows that are open go on in the checkpoint as they were at their first slice",
+        "holon/dataflow/data_driven/open_windows.py",
+        '        self.windows = b""\n        return held\n',
+        "        return held\n",
+        tests=DRIVEN,
+        case="flow-counts",
+    ),
+    Mutant(
+        "a window by count closes a row early",
+        "holon/dataflow/data_driven/open_windows.py",
+        "if window.state == size:",
+        "if window.state >= size - 1:",
+        tests=DRIVEN_UNIT,
+    ),
+    Mutant(
+        "an early result of a window that times out is not taken back",
+        "holon/dataflow/data_driven/open_windows.py",
+        "        taken.changes(key, window)\n        del",
+        "        del",
+        tests=DRIVEN_UNIT,
+    ),
+    Mutant(
+        "a window that has closed has an early result, too",
+        "holon/dataflow/data_driven/open_windows.py",
+        "            if open_windows.get(key) is window\n",
+        "            if key is not open_windows\n",
+        tests=DRIVEN_UNIT,
+    ),
+    Mutant(
+        "the rows of a window are of as many shards as they are",
+        "holon/dataflow/data_driven/rows.py",
+        "return shard_of(self.key(row), partitions)",
+        "return shard_of(row, partitions)",
+        tests=DRIVEN,
+    ),
+    Mutant(
+        "rows of columns are of another shard than rows of objects",
+        "holon/dataflow/data_driven/rows.py",
+        "return shards_of(Keys(form[1], [parts[1]]), partitions)",
+        "return shards_of(Keys(form[2], [parts[2]]), partitions)",
+        tests=DRIVEN,
+    ),
+    Mutant(
+        "a row that begins no window ends the one that is open",
+        "wcrdt/windows/data_driven.py",
+        "if state is None and not start:",
+        "if not start:",
+        tests=("tests/unit/wcrdt/test_data_driven.py",),
+    ),
+    Mutant(
+        "the end of the input leaves windows open",
+        "holon/dataflow/data_driven/step.py",
+        "        elif self.closes_at_end:\n",
+        "        elif self.number < 0:\n",
+        tests=DRIVEN_UNIT,
     ),
 )

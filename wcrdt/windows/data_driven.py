@@ -124,14 +124,17 @@ class Between(Generic[T]):
     def next(self, state: Any, *marks: Any) -> Change:
         start, end = marks
         if state is None and not start:
-            return Change(None, takes=False)
-        return Change(None if end else 1)
+            return _OUTSIDE
+        return _LAST if end else _INSIDE
 
     def describe(self) -> str:
         return f"between({self.timeout_ms},{self.slice_ms})"
 
     def __repr__(self) -> str:
         return f"Between(timeout={self.timeout_ms}, slice={self.slice_ms})"
+
+
+_OUTSIDE, _INSIDE, _LAST = Change(None, takes=False), Change(1), Change(None)
 
 
 def _durations(slice: int | str, timeout: int | str | None) -> tuple[int, int | None]:

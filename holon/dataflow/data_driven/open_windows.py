@@ -6,6 +6,7 @@ nor their form changes bytes.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
@@ -22,7 +23,7 @@ from wcrdt.codec import element_from_wire, element_to_wire
 from wcrdt.elements import order_key, ordered, plain
 from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.windows.assigners import END_OF_TIME_MS
-from wcrdt.windows.data_driven import Change
+from wcrdt.windows.data_driven import Change, Count
 
 Failing = Callable[[Any, int, Sequence[Any], BaseException], None]
 """Takes a row whose ``next`` raises: key, time and marks."""
@@ -113,50 +114,84 @@ class Held:
         ``names``: the parts of which values are wanted. ``failing`` None: ``next`` may raise.
         """
         taken = _Taken(self._slices.retracts, names)
-        for place, (key, ts_ms, marks) in enumerate(zip(rows.keys, rows.times, rows.marks, strict=True)):
-            self._take_row(taken, place, key, ts_ms, marks, failing)
+        take_key = self._count_key if type(self._slices.windows) is Count else self._take_key
+        keys, begin = rows.keys, 0
+        for place in range(1, len(keys) + 1):
+            if place == len(keys) or keys[place] != keys[begin]:
+                take_key(taken, keys[begin], range(begin, place), rows, failing)
+                begin = place
         self._close_due(taken, end_ms)
         taken.put_together(rows)
         return taken.results(self.windows if self._slices.early else {})
 
-    def _take_row(
-        self, taken: _Taken, place: int, key: Any, ts_ms: int, marks: Sequence[Any], failing: Failing | None
-    ) -> None:
+    def _count_key(self, taken: _Taken, key: Any, places: range, rows: SliceRows, failing: Failing | None) -> None:
+        """As ``_take_key``, for windows by count: as many rows at once as one window takes."""
+        size, times = cast(Count, self._slices.windows).size, rows.times
+        begin, stop = places.start, places.stop
+        while begin < stop:
+            window = self.windows.get(key)
+            if window is not None and times[begin] > self._last_ms(window):
+                self._time_out(taken, key, window)
+                window = None
+            if window is None:
+                window = self._begun(key, times[begin])
+            count = window.state or 0
+            end = min(stop, begin + size - count)
+            end = bisect_right(times, self._last_ms(window), begin, end)
+            taken.rows(key, window, range(begin, end))
+            window.last_ms, window.state = times[end - 1], count + end - begin
+            if window.state == size:
+                self._close(taken, key, window)
+            begin = end
+
+    def _take_key(self, taken: _Taken, key: Any, places: range, rows: SliceRows, failing: Failing | None) -> None:
+        """Take in the rows of one key, in their order."""
         window = self.windows.get(key)
-        if window is not None and ts_ms > self._last_ms(window):
-            self._time_out(taken, key, window)
-            window = None
-        try:
-            change = self._change(window, marks)
-        except USER_ERRORS as error:
-            if failing is None or isinstance(error, HolonError):
-                raise
-            failing(key, ts_ms, marks, error)
-            return
-        if change.closes and window is not None:
-            self._close(taken, key, window)
-            window = None
-        if window is None and change.takes:
-            window = Open(ts_ms, ts_ms, None, self._bottom.bottom())
-            self._opened(key, window)
-        if window is None:
-            return
-        if change.takes:
-            taken.row(key, window, place)
-            window.last_ms = ts_ms
-        window.state = change.state
-        if change.state is None:
-            self._close(taken, key, window)
+        last_ms = LAST_MS if window is None else self._last_ms(window)
+        for place in places:
+            ts_ms = rows.times[place]
+            if window is not None and ts_ms > last_ms:
+                self._time_out(taken, key, window)
+                window = None
+            try:
+                state, takes, closes = self._change(window, rows.marks[place])
+            except USER_ERRORS as error:
+                if failing is None or isinstance(error, HolonError):
+                    raise
+                failing(key, ts_ms, rows.marks[place], error)
+                continue
+            if closes and window is not None:
+                self._close(taken, key, window)
+                window = None
+            if takes:
+                if window is None:
+                    window = self._begun(key, ts_ms)
+                    last_ms = self._last_ms(window)
+                taken.rows(key, window, (place,))
+                window.last_ms = ts_ms
+            if window is not None:
+                window.state = state
+                if state is None:
+                    self._close(taken, key, window)
+                    window = None
+
+    def _begun(self, key: Any, ts_ms: int) -> Open:
+        """A window that begins with a row at this time."""
+        window = Open(ts_ms, ts_ms, None, self._bottom.bottom())
+        self._opened(key, window)
+        return window
 
     def _change(self, window: Open | None, marks: Sequence[Any]) -> Change:
         """By a row with these marks, in the one form of a state. Raises what ``next`` does, and for a misuse of it."""
         windows = self._slices.windows
         change = windows.next(None if window is None else window.state, *marks)
-        if not isinstance(change, Change):
+        if type(change) is not Change:
             raise JobError(f"next() of {windows!r} gives a Change, got {change!r:.100}")
-        if change.state is not None and not change.takes and (window is None or change.closes):
+        if change.state is None:
+            return change
+        if not change.takes and (window is None or change.closes):
             raise JobError(f"next() of {windows!r} gives a state, and no window is open: {change!r:.100}")
-        return change if type(change.state) in (int, type(None)) else change._replace(state=plain(change.state))
+        return change if type(change.state) is int else change._replace(state=plain(change.state))
 
     def _close_due(self, taken: _Taken, end_ms: int) -> None:
         """Close what is open too long at the end of a slice; at the end of the input, all."""
@@ -185,12 +220,12 @@ class _Taken:
         self._came: list[tuple[Any, Open]] = []
         self._before: dict[Any, Result] = {}
 
-    def row(self, key: Any, window: Open, place: int) -> None:
-        """The row at a place of the slice belongs to a window."""
+    def rows(self, key: Any, window: Open, places: Iterable[int]) -> None:
+        """The rows at these places of the slice belong to a window."""
         if not window.came:
             self._came.append((key, window))
-        self.changes(key, window)
-        window.came.append(place)
+            self.changes(key, window)
+        window.came.extend(places)
 
     def changes(self, key: Any, window: Open) -> None:
         """The first window of a key that changes has had an early result before, if it was open before."""

@@ -15,6 +15,7 @@ from examples import (
     error_rates,
     fraud_alert,
     machine_heat,
+    machine_runs,
     query1,
     sessions,
     shared_text,
@@ -227,3 +228,29 @@ def test_the_readme_shows_query1_as_it_is() -> None:
     code = shown.split("```python\n")[1].split("```")[0].strip().splitlines()
     source = (ROOT / "examples" / "query1.py").read_text()
     assert "\n".join(code) in source
+
+
+def test_machine_runs_go_from_on_to_off_over_all_partitions_also_when_one_fails() -> None:
+    def signal(second: int, machine: str, kind: str, watts: int = 0) -> dict[str, Any]:
+        return {"ts": second * 1000, "machine": machine, "kind": kind, "watts": watts}
+
+    test = JobTestDriver(machine_runs.flow.job, partitions=2)
+    test.feed(0, signal(1, "press", "on"), signal(30, "press", "part", 900), signal(70, "press", "part", 700))
+    test.feed(1, signal(2, "saw", "on"), signal(40, "press", "part", 800), signal(63, "saw", "part", 50))
+    assert rows(test.outputs("runs")) == [
+        {"machine": "press", "start": 1000, "seconds": 39, "parts": 2, "most_watts": 900, "over": False, "lost": False},
+        {"machine": "saw", "start": 2000, "seconds": 0, "parts": 0, "most_watts": 0, "over": False, "lost": False},
+    ]
+    test.checkpoint(0)
+    test.fail(0)
+    test.feed(1, signal(90, "press", "off"), signal(95, "press", "part"), signal(200, "saw", "part"))
+    test.feed(0, signal(200, "press", "none"))
+    test.fail(1)
+    over = [row for row in test.outputs("runs") if row["over"]]
+    assert over == [
+        {"machine": "press", "start": 1000, "seconds": 89, "parts": 3, "most_watts": 900, "over": True, "lost": False}
+    ]
+    assert test.outputs("boxes") == [{"machine": "press", "packed": 70_000, "parts": 3}]
+    test.finish()
+    (lost,) = [row for row in test.outputs("runs") if row["lost"]]
+    assert (lost["machine"], lost["seconds"], lost["parts"], lost["over"]) == ("saw", 21_600, 2, True)
