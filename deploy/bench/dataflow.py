@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from holon import WCRDT, Assigner, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Window, on_window  # noqa: E402
-from holon.dataflow import Flow, Group, Session, Sliding, Stream, Tumbling  # noqa: E402
+from holon.dataflow import Between, Count, DataDriven, Flow, Group, Session, Sliding, Stream, Tumbling  # noqa: E402
 from nexmark.compare.cases import BY_FLOW, ComparedJob, cases_of, chosen, records  # noqa: E402
 from nodes.api import load_job  # noqa: E402
 from nodes.compiled.loading import ensure  # noqa: E402
@@ -153,6 +153,13 @@ def overlapping(pairs: int, count: int) -> list[dict[str, Any]]:
             f"{name}, all rows, {keys} keys": by_windows(name, windows, early)
             for name, windows, early in (("of 1 s", Tumbling("1s"), None), ("of 60 s, early", Tumbling("60s"), "1s"))
         }
+        jobs |= {
+            f"{name}, {keys} keys": by_windows(name, windows)
+            for name, windows in {
+                "by count": Count(100),
+                "between": Between[Bid](start=lambda b: b.note is None, end=lambda b: b.at % 100 == 99, timeout="60s"),
+            }.items()
+        }
         draw = random.Random(1)
         bids = (
             {"auction": draw.randrange(keys), "price": 101, "channel": "web", "at": number // 10, "note": None}
@@ -164,7 +171,7 @@ def overlapping(pairs: int, count: int) -> list[dict[str, Any]]:
     return found
 
 
-def by_windows(name: str, windows: Assigner, early: str | None = None, *, top: bool = False) -> Job:
+def by_windows(name: str, windows: Assigner | DataDriven[Bid], early: str | None = None, *, top: bool = False) -> Job:
     """The pipeline with other windows."""
     flow = Flow(name.replace(" ", "-").replace(",", ""))
     counted: Stream[Hot] = _bids(flow).key_by(lambda bid: bid.auction).window(windows, early=early).agg(result)
