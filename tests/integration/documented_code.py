@@ -120,6 +120,13 @@ _BROKER = "it needs a broker"
 _PROPOSAL = Around(proposal=True)
 _DESIGN = "docs/design/procedural-api.md"
 
+_SIGNALS = (
+    "import msgspec\nfrom holon import Json\nfrom holon.dataflow import Between, Flow\n\n"
+    "class Signal(msgspec.Struct):\n    at: int\n    machine: str\n    on: bool = False\n    off: bool = False\n"
+    "    degrees: int = 0\n\n"
+    'flow = Flow("runs")\nsignals = flow.source("signals", Json(Signal), time=lambda s: s.at)\n'
+)
+
 AROUND: dict[tuple[str, str], Around] = {
     ("README.md", "class Query1(ProcessingFunction[Bid]):"): Around(
         f"{_HOLON}from examples.query1 import Share\n",
@@ -199,6 +206,18 @@ with open_log("embedded:data/log") as log:
         "from examples.sessions import Click\nfrom holon import Json, Session\nfrom holon.dataflow import Flow\n"
         'flow = Flow("visits")\nclicks = flow.source("clicks", Json(Click), time=lambda c: c.ts)\n',
         'assert flow.collect({"clicks": [Click(5, "ann", "home")]}) == [["ann", 5, 1_800_005, 1]]\n',
+    ),
+    ("docs/programming.md", "runs = signals.key_by(lambda s: s.machine).window("): Around(
+        _SIGNALS,
+        'ons = [Signal(at, "press", at == 5, at == 9) for at in (5, 7, 9, 11)]\n'
+        'assert flow.collect({"signals": ons}) == [["press", 5, 10, 3, False]]\n',
+    ),
+    ("docs/programming.md", "from holon import Change"): Around(
+        "",
+        _SIGNALS
+        + "signals.window(Hot()).agg(lambda g: (g.window.start_ms, g.count())).sink('hot')\n"
+        + 'degrees = [Signal(at, "press", degrees=70 + at) for at in (5, 11, 19)]\n'
+        'assert flow.collect({"signals": degrees}) == [[11, 2]]\n',
     ),
     ("docs/programming.md", "by_user = clicks.key_by(lambda c: c.user)"): Around(
         "import msgspec\nfrom examples.sessions import Click\nfrom holon import Json, Tumbling\n"
