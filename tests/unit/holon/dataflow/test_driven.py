@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from holon import Json
-from holon.dataflow import Between, Change, Count, Flow, Group, Stream
+from holon.dataflow import Between, Change, Count, Flow, Group, Stream, Tumbling
 from holon.dataflow.data_driven import open_windows
 from holon.dataflow.sliced import shards
 from holon.errors import UserFunctionError
@@ -260,6 +260,18 @@ def test_each_partition_alone_and_windows_of_windows() -> None:
     test.finish()
     assert sorted(test.outputs("own")) == [[1, 2], [1, 2], [3, 1], [7, 2]]
     assert test.outputs("pairs") == [[2, 4, False], [2, 3, False]]
+
+
+def test_rows_that_two_steps_make_of_windows_with_one_end_are_two() -> None:
+    def build(events: Stream[Event]) -> None:
+        counts = events.window(Tumbling(10)).agg(lambda g: g.count())
+        sums = events.window(Tumbling(10)).agg(lambda g: g.sum(lambda e: e.id))
+        pairs = counts.union(sums).window(Count(2, slice=10)).agg(lambda g: (g.count(), g.fold(GSet(), lambda n: n)))
+        pairs.sink("out")
+
+    test = JobTestDriver(flow_of(build).job)
+    test.feed(0, Event(1, id=5), Event(2, id=8), Event(12, id=4), Event(30))
+    assert [[count, sorted(values)] for count, values in test.outputs()] == [[2, [2, 13]], [2, [1, 4]]]
 
 
 def test_fold_gives_the_value_with_its_key() -> None:
