@@ -59,6 +59,7 @@ def test_windows_follow_from_rows_in_their_order_wherever_batches_are_cut_and_wh
     plain = record_by_record(flow, payloads)
     assert (outcome.results, outcome.counts) == (plain.results, plain.counts)
     assert outcome.snapshots == plain.snapshots, "open windows are equal to the byte, too"
+    _check_positions(outcome)
     placed = [
         (partition, event, None if at is None else at - lateness_ms)
         for partition, events in enumerate(partitions)
@@ -70,6 +71,18 @@ def test_windows_follow_from_rows_in_their_order_wherever_batches_are_cut_and_wh
     assert len(_values(outcome, lambda name: name == LATE)) == sum(fate.letter for fate in fates)
     late = sum(fate.late for fate in fates)
     assert [sum(each) for each in zip(*outcome.counts, strict=True)] == [len(fates) - late, 0, late, 0]
+
+
+def _check_positions(outcome: Outcome) -> None:
+    """The position of a result is the end of the slice that completes it; those of an output ascend."""
+    slice_ms = WINDOW_MS // 3
+    for (_, output, _, _), some in outcome.results.items():
+        positions = [identity.position for identity, _ in some]
+        assert positions == sorted(positions)
+        for identity, value in some if output not in (LATE, DEAD) else ():
+            row = json.loads(value)
+            if row.get("final") and not row["timed_out"]:
+                assert identity.position == (row["end"] - 1) // slice_ms * slice_ms + slice_ms
 
 
 class Rises:
