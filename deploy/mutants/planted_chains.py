@@ -250,8 +250,8 @@ SEVERAL_TOPICS = (
     Mutant(
         "a partition whose source has no idle timeout is idle",
         "nodes/machine/idle_partitions.py",
-        "return [runner for runner in self.work.owned() if self._timeouts_ms[runner.partition] is not None]",
-        "return self.work.owned()",
+        "if timeouts[runner.partition] is not None and (runner.standby is None or runner.standby.level)",
+        "if runner.standby is None or runner.standby.level",
         tests=IDLE,
     ),
     Mutant(

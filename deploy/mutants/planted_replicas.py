@@ -5,6 +5,7 @@ from __future__ import annotations
 from deploy.mutants.model import Mutant
 
 REPLICAS_TESTS = "tests/unit/nodes/machine/test_standby_dialogues.py"
+IDLE_TESTS = "tests/unit/nodes/machine/standby/test_idle_standbys.py"
 
 REPLICAS = (
     Mutant(
@@ -58,11 +59,67 @@ REPLICAS = (
         tests=(REPLICAS_TESTS,),
     ),
     Mutant(
-        "a standby crosses punctuations that may come",
+        "a standby crosses punctuations that are on the log",
         "nodes/machine/standby/replicas.py",
-        "own = logged.record[0] if runner.idle_allowed else",
-        "own =",
-        tests=(REPLICAS_TESTS,),
+        "stays = runner.idle_allowed and (",
+        "stays = False and (",
+        tests=(IDLE_TESTS,),
+    ),
+    Mutant(
+        "a standby takes the first record behind a punctuation at once",
+        "nodes/machine/standby/replicas.py",
+        "return not (may_come and",
+        "return not (False and",
+        tests=(IDLE_TESTS,),
+    ),
+    Mutant(
+        "a standby uses what a punctuation may make void",
+        "nodes/machine/standby/replicas.py",
+        "        elif delta is not None:  # its contribution",
+        "        if delta is not None:  # its contribution",
+        tests=(IDLE_TESTS,),
+    ),
+    Mutant(
+        "a standby's delta that is on the log is written again",
+        "nodes/machine/standby/replicas.py",
+        "            standby.deltas.are_on(self._log_of(runner), now)\n",
+        "            pass\n",
+        tests=(IDLE_TESTS,),
+    ),
+    Mutant(
+        "a standby never punctuates",
+        "nodes/machine/idle_partitions.py",
+        "        if runner.standby is None or runner.standby.deltas.active_standby.active:\n            return True\n",
+        "        if runner.standby is None:\n            return True\n        return False\n",
+        tests=(IDLE_TESTS,),
+    ),
+    Mutant(
+        "a standby punctuates beside an owner that is not late",
+        "nodes/machine/idle_partitions.py",
+        "        due = self._due.get(runner.partition)\n        if due is None",
+        "        due = self._due.get(runner.partition)\n        return True\n        if due is None",
+        tests=(IDLE_TESTS,),
+    ),
+    Mutant(
+        "a standby punctuates for ever, though its owner keeps pace",
+        "nodes/machine/standby/replicas.py",
+        "            runner.standby.deltas.receive_punctuation(punctuation, self.running_ms)\n",
+        "            pass\n",
+        tests=(IDLE_TESTS,),
+    ),
+    Mutant(
+        "an owner takes records while its punctuation is on its way",
+        "nodes/machine/workload.py",
+        " and not self.idleness.is_on_its_way(runner):",
+        ":",
+        tests=(IDLE_TESTS,),
+    ),
+    Mutant(
+        "a punctuation that is lost holds its partition for ever",
+        "nodes/machine/idle_partitions.py",
+        "sent[1] < self.work.config.failure_timeout_ms",
+        "sent[1] < 10**9",
+        tests=(IDLE_TESTS,),
     ),
     Mutant(
         "a standby stays active for ever",

@@ -4,6 +4,9 @@ Two rules for this file. A partition is idle only by its high watermark on the l
 Partitions of others are idle where their last delta on the broadcast is a punctuation, whatever this node's clock
 shows.
 
+Standbys watch their partitions as owners do, and punctuate where the owner is late with it. Of two punctuations behind
+one position the broadcast accepts the first, and of a delta and a punctuation, too.
+
 A silence is measured in *running time* (as failures are): a step counts for at most a third of the timeout. So a node
 that is busy, stopped or starved does not take its own pause for one. Records that are on the log and were not read, for
 whatever reason (other partitions come first, drift is bounded, a fetch is late), show in the log's answer.
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
 
 STEPS = 3
 """So many steps at least make up the timeout."""
+REQUEST_MS = 40
+"""Owners request ends this often at least, twice over: a standby waits so much longer than for a result."""
+JUDGE_MS = 10
+"""How often standbys look for what could be punctuated."""
 
 
 def bound_ms(slots: Sequence[Slot], partition: int) -> int:
@@ -54,6 +61,8 @@ class IdlePartitions:
         self._silent: dict[int, tuple[Runner, int, int]] = {}  # whose, from which input offset on, since when
         self._at_end: list[Runner] = []  # in this step
         self._sent: dict[int, tuple[Position, int]] = {}
+        self._due: dict[int, tuple[Runner, Position, int]] = {}  # of standbys: whose and where, since when
+        self._judged_ms = -JUDGE_MS
 
     def passed(self, passed_ms: int) -> None:
         """A step, so long after the last one."""
@@ -67,9 +76,7 @@ class IdlePartitions:
             return []
         found = []
         for runner in self._watched():
-            since = self._silent.get(runner.partition)
-            over = since is not None and since[0] is runner and self._is_over(runner.partition, since[2])
-            if over and self._next(runner) is not None:
+            if self._is_silent(runner) and self._is_wanted(runner) and self._next(runner) is not None:
                 found.append(WantedInput(runner.partition, runner.key, runner.task.next_offset, None))
         return found
 
@@ -89,14 +96,69 @@ class IdlePartitions:
             return
         watched = self._watched()
         self._silent = {runner.partition: self._silence(runner) for runner in watched}
+        self._judge(watched)
         for runner in self._at_end:
             punctuation = self._next(runner) if runner in watched else None
             if punctuation is not None:
                 self._sent[runner.partition] = (punctuation.after, self._now(runner.partition))
+                if runner.standby is not None:
+                    runner.standby.punctuate(punctuation, self.work.replicas.running_ms)
                 self.work.effects.append(runner.broadcast(punctuation))
 
+    def is_on_its_way(self, runner: Runner) -> bool:
+        """Whether a punctuation behind the runner's position was written here and not read yet.
+
+        Records that it took meanwhile would be void.
+        """
+        sent = self._sent.get(runner.partition)
+        if sent is None or sent[0] != runner.task.position:
+            return False
+        return self._now(runner.partition) - sent[1] < self.work.config.failure_timeout_ms
+
+    def may_come(self, runner: Runner) -> bool:
+        """Whether another node may have written a punctuation behind the runner's position, which is not here yet.
+
+        Its silence may have begun sooner than the one that this node has seen.
+        """
+        slot, partition = self.work.replica.slots[runner.partition], runner.partition
+        if slot.record.position != runner.task.position:
+            return False
+        since, timeout_ms = self._silent.get(partition), self._timeouts_ms[partition]
+        is_long = timeout_ms is not None and since is not None and 2 * (self._now(partition) - since[2]) >= timeout_ms
+        return slot.idle or is_long
+
     def _watched(self) -> list[Runner]:
-        return [runner for runner in self.work.owned() if self._timeouts_ms[runner.partition] is not None]
+        timeouts = self._timeouts_ms
+        return [
+            runner
+            for runner in self.work.running()
+            if timeouts[runner.partition] is not None and (runner.standby is None or runner.standby.level)
+        ]
+
+    def _judge(self, watched: Sequence[Runner]) -> None:
+        """Find what standbys could punctuate, and since when nothing has come of it."""
+        now_ms = self.work.replicas.running_ms
+        if now_ms - self._judged_ms < JUDGE_MS:
+            return
+        before, self._due, self._judged_ms = self._due, {}, now_ms
+        for runner in watched:
+            if runner.standby is not None and self._is_silent(runner) and self._next(runner) is not None:
+                due, at = before.get(runner.partition), runner.task.position
+                same = due is not None and due[0] is runner and due[1] == at
+                self._due[runner.partition] = due if same and due is not None else (runner, at, now_ms)
+
+    def _is_wanted(self, runner: Runner) -> bool:
+        """True of an owner; of a standby where the owner is late."""
+        if runner.standby is None or runner.standby.deltas.active_standby.active:
+            return True
+        due = self._due.get(runner.partition)
+        if due is None or due[0] is not runner or due[1] != runner.task.position:
+            return False
+        return self.work.replicas.running_ms - due[2] >= runner.standby.result_patience_ms + REQUEST_MS
+
+    def _is_silent(self, runner: Runner) -> bool:
+        since = self._silent.get(runner.partition)
+        return since is not None and since[0] is runner and self._is_over(runner.partition, since[2])
 
     def _now(self, partition: int) -> int:
         """The running time by which the partition's silence is measured."""

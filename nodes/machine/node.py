@@ -215,7 +215,7 @@ class Node:
                     if message is None:
                         continue
                 if isinstance(message, m.PunctuationSent):
-                    self.replica.punctuate(message.punctuation)
+                    self.work.replicas.punctuate(message.punctuation)
                 else:
                     self.work.received(message, len(value))
                     if not self.work.slot_recovery.can_take(message.delta):

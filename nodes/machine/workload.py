@@ -202,7 +202,7 @@ class Workload:
         runner = self.runner(read.partition, read.version)
         if runner is None or not runner.is_running or runner.task.waiting:
             return
-        if read.run.next_offset > runner.task.next_offset:
+        if read.run.next_offset > runner.task.next_offset and self.replicas.takes(runner):
             self.replicas.fed(runner, read)
             self.accusing.feed(runner, read.run)
             self.unusual_time = self.unusual_time or runner.task.records.unusual_time
@@ -286,7 +286,7 @@ class Workload:
             if end is None and self.config.until:
                 end = self.config.until[runner.partition]
             limit = self.replicas.limit(runner, runner.input_limit(end))
-            if limit is None or task.next_offset < limit:
+            if (limit is None or task.next_offset < limit) and not self.idleness.is_on_its_way(runner):
                 found.append(WantedInput(runner.partition, runner.key, task.next_offset, limit))
         return sorted(found, key=lambda wanted: self.runners[wanted.partition].task.watermark_ms)
 

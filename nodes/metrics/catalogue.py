@@ -86,6 +86,9 @@ METRICS: dict[str, Metric] = {
         "counter", "results that this node published as a standby, because the owner was late"
     ),
     "holon_promotions": Metric("counter", "partitions taken over in place, by the standby that this node was"),
+    "holon_standby_restarts": Metric(
+        "counter", "standbys here that began anew at a checkpoint: their work was void, or lay too far behind"
+    ),
     "holon_members": Metric("gauge", "nodes that are present, by the control topic"),
     "holon_steals": Metric("counter", "partitions taken over from another node"),
     "holon_failover_duration_seconds": Metric(

@@ -139,6 +139,7 @@ def _of_node(node: Node, meter: Meter, now_s: float) -> dict[str, dict[Labels, f
         "holon_partitions_awaiting_schema": meter.awaiting_schema(),
         "holon_standby_results_published": node.work.replicas.published,
         "holon_promotions": node.work.replicas.promotions,
+        "holon_standby_restarts": node.work.replicas.restarts,
         "holon_unacknowledged_writes": meter.in_flight,
         "holon_members": len(node.ownership.members),
         "holon_steals": node.steals,

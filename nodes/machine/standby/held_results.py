@@ -16,7 +16,7 @@ from holon.outputs.identity import NOTHING_SEEN, Ascent, LastSeen, place_of
 from holon.outputs.runs import OutputRun
 from nodes.machine.events import OutputPartition
 from nodes.machine.standby.active_standby import ActiveStandby, ResultPace
-from wcrdt.replica.replica import SlotDelta
+from wcrdt.replica.replica import Punctuation, SlotDelta
 from wcrdt.replica.slots import RECORD_START, Position
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
@@ -181,14 +181,25 @@ class HeldDeltas:
         """A new one."""
         self._held.append(_HeldDelta(now_ms, delta, awaited, awaited.by_somebody))
 
-    def receive(self, delta: SlotDelta, logged: Logged, now_ms: int) -> None:
-        """One was read from the broadcast, and is part of ``logged``."""
-        place = _place(delta)
+    def receive(self, delta: SlotDelta, logged: Logged | None, now_ms: int) -> None:
+        """One was read from the broadcast, and is part of ``logged`` (None: whether it is accepted shows later)."""
+        self._read(_place(delta), now_ms)
+        if logged is not None:
+            self.are_on(logged, now_ms)
+
+    def receive_punctuation(self, punctuation: Punctuation, now_ms: int) -> None:
+        """One was read from the broadcast."""
+        self._read(_place_behind(punctuation), now_ms)
+
+    def _read(self, place: DeltaPlace, now_ms: int) -> None:
         if place in self._own:
             while self._own.popleft() != place:
                 pass
         else:
             self.active_standby.other_at(None, place, now_ms)
+
+    def are_on(self, logged: Logged, now_ms: int) -> None:
+        """The log has come so far."""
         for held in self._held:
             if held.awaits and held.awaited.is_on(logged):
                 held.awaits = False
@@ -212,10 +223,18 @@ class HeldDeltas:
         """All of them, to be written now."""
         taken = [held.delta for held in self._held]
         for held in self._held:
-            self._own.append(_place(held.delta))
-            self.active_standby.published(None, _place(held.delta), held.made_ms)
+            self._wrote(_place(held.delta), held.made_ms)
         self._held.clear()
         return taken
+
+    def punctuate(self, punctuation: Punctuation, now_ms: int) -> None:
+        """One is written now, since the owner is late with it."""
+        self.active_standby.take()
+        self._wrote(_place_behind(punctuation), now_ms)
+
+    def _wrote(self, place: DeltaPlace, made_ms: int) -> None:
+        self._own.append(place)
+        self.active_standby.published(None, place, made_ms)
 
 
 def _by_track(run: OutputRun, seen: dict[int, LastSeen], now_ms: int) -> dict[int, _HeldRun]:
@@ -229,6 +248,11 @@ def _by_track(run: OutputRun, seen: dict[int, LastSeen], now_ms: int) -> dict[in
         part.places.append(place)
         part.run.add(value, header, key)
     return parts
+
+
+def _place_behind(punctuation: Punctuation) -> DeltaPlace:
+    offset, step = punctuation.after
+    return (offset, step + 1), ()
 
 
 def _place(delta: SlotDelta) -> DeltaPlace:

@@ -1,7 +1,7 @@
 """Replicas: the partitions that this node processes as a standby of their owners, and the promotion of a standby.
 
-Two rules for this file. A standby never saves, punctuates or releases: only the owner does. Where punctuation may void
-work (idle partitions) a standby stays behind the owner's deltas, so that none of its own can be void.
+Two rules for this file. A standby never saves or releases: only the owner does. Where punctuation may void work (idle
+partitions) nothing that a standby makes is final before the broadcast has accepted it, as nothing of the owner is.
 
 Design: docs/design/replicas.md.
 """
@@ -18,7 +18,7 @@ from nodes.machine.runner import Runner
 from nodes.machine.standby.active_standby import ResultPace
 from nodes.machine.standby.held_results import Logged
 from nodes.machine.standby.standby import PartitionStandby, Patience
-from wcrdt.replica.replica import SlotDelta
+from wcrdt.replica.replica import Punctuation, SlotDelta
 from wcrdt.windows.assigners import END_OF_TIME_MS
 
 STEP_MS = 10
@@ -37,6 +37,7 @@ class Replicas:
         self.running_ms = 0
         self.published = 0
         self.promotions = 0
+        self.restarts = 0
         self._logged = [Logged() for _ in work.replica.slots] if self.config.replicas > 1 else []
         self._succession = Succession(work.config.node, [len(work.replica.slots)], work.config.replicas)
         self._unfit: dict[int, str | None] = {}
@@ -86,6 +87,7 @@ class Replicas:
 
     def another(self, standby: PartitionStandby) -> PartitionStandby:
         """One that begins anew in the place of this one."""
+        self.restarts += 1
         return self._new(standby.rank)
 
     @property
@@ -167,7 +169,15 @@ class Replicas:
         logged.take(delta)
         runner = self.work.runners.get(delta.partition)
         if runner is not None and runner.standby is not None:
-            runner.standby.deltas.receive(delta, logged, self.running_ms)
+            known = None if runner.idle_allowed else logged
+            runner.standby.deltas.receive(delta, known, self.running_ms)
+
+    def punctuate(self, punctuation: Punctuation) -> None:
+        """A punctuation was read from the broadcast."""
+        self.work.replica.punctuate(punctuation)
+        runner = self.work.runners.get(punctuation.partition)
+        if runner is not None and runner.standby is not None:
+            runner.standby.deltas.receive_punctuation(punctuation, self.running_ms)
 
     def followed(self) -> dict[e.OutputPartition, int]:
         """Output partitions to read on, and from where: all of them now and then, else those with something held."""
@@ -219,9 +229,17 @@ class Replicas:
         """Where reading the input stops: ``limit``, or sooner for a standby."""
         if runner.standby is None:
             return limit
-        logged, at = self._log_of(runner), runner.task.next_offset
-        own = logged.record[0] if runner.idle_allowed else runner.standby.limit(at, logged)
+        logged, standby = self._log_of(runner), runner.standby
+        stays = runner.idle_allowed and (not standby.level or standby.is_pausing(runner.task.position, self.running_ms))
+        own = logged.record[0] if stays else standby.limit(runner.task.next_offset, logged)
         return own if limit is None else limit if own is None else min(limit, own)
+
+    def takes(self, runner: Runner) -> bool:
+        """False where punctuations may be on their way that come before the record that was read."""
+        if runner.standby is None or not runner.idle_allowed:
+            return True
+        may_come = self.work.idleness.may_come(runner)
+        return not (may_come and runner.standby.pauses(runner.task.position, self.running_ms))
 
     def fed(self, runner: Runner, read: e.InputRead) -> None:
         """The runner is about to process what was read."""
@@ -232,12 +250,14 @@ class Replicas:
     def may_end(self, runner: Runner) -> bool:
         """True if nothing can come between the last record and the end of input."""
         if runner.standby is None or not runner.idle_allowed:
+            return not self.work.idleness.is_on_its_way(runner)
+        if self.work.replica.slots[runner.partition].record.position > runner.task.position:
             return True
-        return self.work.replica.slots[runner.partition].record.position > runner.task.position
+        return runner.standby.level and self.takes(runner)
 
     def answers_for(self, runner: Runner) -> bool:
         """True if the runner answers for its partition."""
-        return runner.standby is None or (runner.standby.deltas.active_standby.active and not runner.idle_allowed)
+        return runner.standby is None or runner.standby.deltas.active_standby.active
 
     def heal(self, runner: Runner) -> None:
         """Fill a hole in the slot from the standby's own work, as far as that goes."""
@@ -252,8 +272,11 @@ class Replicas:
             standby.outputs.hold(final.taken, now)
         awaited = runner.awaited()
         delta = runner.delta(work.now_ms, work.broadcast_interval_ms)
-        if delta is not None and not runner.idle_allowed:  # its contribution is final, so it may be used at once
+        if delta is not None:
             standby.deltas.hold(delta, awaited, now)
+        if runner.idle_allowed:
+            standby.deltas.are_on(self._log_of(runner), now)
+        elif delta is not None:  # its contribution is final, so it may be used at once
             standby.deltas.forget(self._logged[runner.partition])
             if work.replica.receive(delta).gap:
                 work.slot_recovery.take_own(runner)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from nodes.machine.standby.active_standby import ResultPace
 from nodes.machine.standby.held_results import HeldDeltas, HeldOutputs, Logged
+from wcrdt.replica.replica import Punctuation
+from wcrdt.replica.slots import Position
 
 PROBE_RECORDS = 2000
 """How far a standby that was behind reads beyond the claim holder to find out whether there is a backlog."""
@@ -40,7 +42,8 @@ class Patience:
 class PartitionStandby:
     """The part that makes a runner a standby.
 
-    ``free``: it reads input as it comes; else it follows the claim holder.
+    ``free``: it reads input as it comes; else it follows the claim holder. ``level``: it has come as far as the
+    broadcast once, when that was read to its end.
     """
 
     def __init__(self, patience: Patience, rank: int, pace: ResultPace) -> None:
@@ -49,7 +52,8 @@ class PartitionStandby:
         self.pace = pace
         self.outputs = HeldOutputs(patience.results, pace)
         self.deltas = HeldDeltas(patience.deltas, pace)
-        self.free = False
+        self.free = self.level = False
+        self._paused: tuple[Position, int] | None = None
         self._free_since_ms = 0
         self._level_since_ms: int | None = None
         self._ran_over = False
@@ -83,6 +87,21 @@ class PartitionStandby:
         else:
             self._set_free(now_ms)
 
+    def pauses(self, position: Position, now_ms: int) -> bool:
+        """Whether the idle partition's next record is to wait: punctuations before it may be on their way."""
+        if self._paused is None or self._paused[0] != position:
+            self._paused = position, now_ms
+        return self._pause_left_ms(now_ms) > 0
+
+    def is_pausing(self, position: Position, now_ms: int) -> bool:
+        """Whether a record waits at this position."""
+        return self._paused is not None and self._paused[0] == position and self._pause_left_ms(now_ms) > 0
+
+    def _pause_left_ms(self, now_ms: int) -> int:
+        if self._paused is None:
+            return 0
+        return self._paused[1] + self.result_patience_ms - now_ms
+
     def _set_free(self, now_ms: int) -> None:
         if not self.free:
             self.free, self._free_since_ms = True, now_ms
@@ -92,6 +111,7 @@ class PartitionStandby:
 
     def judge(self, next_offset: int, logged: Logged, now_ms: int) -> None:
         """Become active where something is late; to be called when all that is on the log has just been read."""
+        self.level |= next_offset >= logged.record[0]
         self._find_level(next_offset, logged, now_ms)
         awaited = self._is_late(self.deltas.awaited_ms(logged), self.patience.results, now_ms)
         if awaited or self._is_late(self.outputs.made_ms(), self.patience.results, now_ms):
@@ -100,13 +120,24 @@ class PartitionStandby:
             self.deltas.active_standby.take()
 
     def _find_level(self, next_offset: int, logged: Logged, now_ms: int) -> None:
-        """Where no input comes at all, this replica is not behind either."""
+        """Where no input comes behind what the log shows, this replica is not behind either."""
+        ran_over = self._ran_over and next_offset > logged.record[0]
         if self.free or next_offset < logged.record[0]:
             self._level_since_ms = None
         elif self._level_since_ms is None:
             self._level_since_ms = now_ms
-        elif now_ms - self._level_since_ms >= self.patience.deltas and not self._ran_over:
+        elif now_ms - self._level_since_ms >= self.patience.deltas and not ran_over:
             self._set_free(now_ms)
+
+    def punctuate(self, punctuation: Punctuation, now_ms: int) -> None:
+        """The standby writes one, since the owner is late with it: then its results are late, too."""
+        self.deltas.punctuate(punctuation, now_ms)
+        self.outputs.active_standby.take()
+
+    @property
+    def result_patience_ms(self) -> int:
+        """How long a result may take that the owner can write."""
+        return self.pace.patience_ms(self.patience.results)
 
     def due_ms(self, logged: Logged, now_ms: int) -> int:
         """How long until something may be late."""
@@ -115,7 +146,9 @@ class PartitionStandby:
             (self.outputs.made_ms(), self.patience.results),
             (self.deltas.made_ms(), self.patience.deltas),
         ]
-        left = (self._left_ms(made, limit, now_ms) for made, limit in limits if made is not None)
+        left = [self._left_ms(made, limit, now_ms) for made, limit in limits if made is not None]
+        if (pause_ms := self._pause_left_ms(now_ms)) > 0:
+            left.append(pause_ms)
         return max(1, min(left, default=1000))
 
     def _is_late(self, made_ms: int | None, patience_ms: int, now_ms: int) -> bool:

@@ -32,7 +32,7 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture
 def stage(tmp_path: Path, kind: str, rng: random.Random) -> Iterator[Stage]:
-    settings = (f"node.batch_max_records={rng.choice([20, 50, 200])}", f"node.replicas={rng.choice([1, 1, 2])}")
+    settings = (f"node.batch_max_records={rng.choice([20, 50, 200])}", f"node.replicas={rng.choice([1, 2, 2])}")
     partitions = rng.randint(2, 5)
     if kind == "kafka":
         stage: Stage = KafkaStage(tmp_path, session_bootstrap(), *settings, partitions=partitions)

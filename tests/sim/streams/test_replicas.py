@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from holon.outputs.identity import OutputId
 from nodes.sim.checks import whole
 from nodes.sim.drawing import draw
 from nodes.sim.jobs import OUTPUT, TOPIC
+from nodes.sim.node_process import NodeProcess
 from nodes.sim.options import Options
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
@@ -19,6 +21,7 @@ NEVER_MS = 10**6
 KILL_MS = 1000
 END_MS = 2200
 SETTLED_MS = 300
+FED_MS = 1900
 
 
 def options(case: str, replicas: int, **changes: Any) -> Options:
@@ -86,6 +89,52 @@ def test_two_kills_at_once_are_made_good_by_a_third_copy() -> None:
 
 def test_with_one_copy_results_wait_for_a_suspicion() -> None:
     assert killed(1, [1])["after"] > 900
+
+
+# --- an idle timeout --------------------------------------------------------------------------------------------------
+
+SILENT: dict[str, Any] = {"empty_partitions": 1, "idle_timeout_ms": 120, "arrival": 0.5}
+
+
+def longest_ms(world: World) -> dict[str, int]:
+    """The longest time between the results of one window and the next, before the kill and from then on."""
+    first: dict[int, int] = {}
+    for partition in range(world.options.output_partitions):
+        results = whole(world.log, OUTPUT, partition)
+        for header, at_ms in zip(results.headers, results.timestamps_ms.tolist(), strict=True):
+            end = OutputId.from_bytes(header).position
+            first[end] = min(first.get(end, at_ms), at_ms)
+    at = [SETTLED_MS, *sorted(at_ms for at_ms in first.values() if at_ms > SETTLED_MS), FED_MS]
+    gaps = [(after - before, before) for before, after in pairwise(at)]
+    return {
+        "before": max(gap for gap, at_ms in gaps if at_ms < KILL_MS - 200),
+        "after": max(gap for gap, at_ms in gaps if at_ms >= KILL_MS - 200),
+    }
+
+
+@pytest.mark.parametrize("of", [0, 3])
+def test_a_kill_delays_no_window_for_long_where_a_partition_is_silent(of: int) -> None:
+    """Of the node with the silent partition, 3, or of one without; nobody is suspected."""
+    world = World(options("idle", 2, **SILENT), Trace())
+    world.run_until(lambda: False, KILL_MS)
+    dead = next(process for process in world.processes if of in owned(process))
+    assert (3 in owned(dead)) is (of == 3)
+    world.kill(dead)
+    world.run_until(lambda: False, FED_MS)
+    found = longest_ms(world)
+    assert found["after"] < found["before"] + 150, found
+
+
+def owned(process: NodeProcess) -> list[int]:
+    return [runner.partition for runner in process.node.work.owned()]
+
+
+def test_beside_a_healthy_owner_standbys_neither_publish_nor_begin_anew() -> None:
+    world = World(options("idle", 2, **SILENT), Trace())
+    world.run_until(lambda: False, FED_MS)
+    replicas = [process.node.work.replicas for process in world.processes]
+    assert sum(each.abreast for each in replicas) == 5
+    assert [sum(each.published for each in replicas), sum(each.restarts for each in replicas)] == [0, 0]
 
 
 @pytest.mark.parametrize("case", ["stateless", "two-stages"])

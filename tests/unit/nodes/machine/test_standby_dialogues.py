@@ -310,19 +310,6 @@ def idle_job() -> Job:
     return Job("count", source, CountPerWindow, output="out")
 
 
-def test_where_punctuation_may_void_work_a_standby_stays_behind_the_owners_deltas() -> None:
-    node = joined("b", others=["a"], replicas=2, standby_after_ms=PATIENCE_MS, job=idle_job())
-    node.control(m.Claim(0, "a", 0, 1))
-    node.loaded(0, KEY)
-    node.step(e.TailRead(0, KEY, {}, {MAIN: 0}), "tail")
-    assert node.node.wanted() == []
-    node.broadcast(0, delta(0, 2, 12, {10: 1, 20: 1}))
-    (wanted,) = node.node.wanted()
-    assert (wanted.offset, wanted.limit) == (0, 2)
-    node.records(0, KEY, 0, {"ts": 3}, {"ts": 12})
-    assert set(written(wait(node, 80))) <= {"WriteOutput"}, "its deltas could be void"
-
-
 def test_a_checkpoint_waits_for_results_that_waited_for_their_delta() -> None:
     node = running(checkpoint_interval_ms=50, job=idle_job())
     node.broadcast(0, *[effect.value for effect in node.effects if isinstance(effect, x.WriteBroadcast)])
