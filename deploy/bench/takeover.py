@@ -32,10 +32,11 @@ from nodes.fleet.monitor import Monitor
 from nodes.fleet.processes import Fleet
 from nodes.log import EmbeddedLog
 from nodes.settings.settings import load_settings
-from nodes.streams.jobs import open_job
+from nodes.streams.jobs import load_job, open_job
 from wcrdt.lattices.counters import GCounter
 
 ROOT = Path(__file__).resolve().parents[2]
+SILENT_JOB = "deploy.bench.takeover:silent_job"
 PARTITIONS = 6
 WINDOW_MS = 100
 START_S = 60.0
@@ -103,7 +104,7 @@ class Counted(ProcessingFunction[dict[str, Any]]):
 
 
 def silent_job() -> Job:
-    """As ``deploy.bench.takeover:silent_job``."""
+    """As ``SILENT_JOB``."""
     timeout_ms = int(os.environ["IDLE_TIMEOUT_MS"])
     source: Source[dict[str, Any]] = Source(
         "events", Json(dict[str, Any]), timestamp=lambda event: event["ts"], idle_timeout_ms=timeout_ms
@@ -138,10 +139,10 @@ def _idle_run(options: argparse.Namespace, replicas: int, folder: Path) -> tuple
     settings = load_settings(definitions=definitions, environ={}, directory=folder)
     log = EmbeddedLog(folder / "log")
     log.create_topic("events", PARTITIONS)
-    run = open_job(log, silent_job())
+    run = open_job(log, load_job(SILENT_JOB))
     monitor = Monitor(log, run)
     environment = {"PYTHONPATH": str(ROOT), "IDLE_TIMEOUT_MS": str(options.idle_timeout_ms)}
-    with Fleet("deploy.bench.takeover:silent_job", settings, 3, environment=environment) as fleet:
+    with Fleet(SILENT_JOB, settings, 3, environment=environment) as fleet:
         _until_owned(monitor)
         began = time.monotonic()
         kill_at, killed_ms = began + options.seconds / 2, 0
