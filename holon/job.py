@@ -228,7 +228,7 @@ class Job(Generic[E]):
         return f"_holon.{self.name}.{incarnation}.broadcast"
 
     def shards_topic(self, incarnation: int) -> str:
-        """Of the pieces of sharded states, a partition for each that answers for keys."""
+        """Of the contributions of sharded states, a partition for each that answers for keys."""
         return f"_holon.{self.name}.{incarnation}.shards"
 
     def droppable_through(self, answered: Position, watermark_ms: int) -> int:

@@ -131,11 +131,11 @@ def measured(options: argparse.Namespace, nodes: int) -> dict[str, Any]:
         assert found == awaited, f"{found} came out, {awaited} was to"
         broadcast = sum(topic_bytes(log, run.job.broadcast_topic(0), p) for p in range(options.partitions))
         shards = run.job.shards_topic(0)
-        pieces = [topic_bytes(log, shards, p) for p in range(options.partitions)] if run.pieced else []
+        contributions = [topic_bytes(log, shards, p) for p in range(options.partitions)] if run.apart else []
         read = dict.fromkeys(range(nodes), broadcast)
         for partition, owner in owners.items():
-            if owner is not None and pieces:
-                read[members[owner]] += pieces[partition]
+            if owner is not None and contributions:
+                read[members[owner]] += contributions[partition]
         log.close()
     used = sum(cpu.values()) - sum(before.values())
     above = [member.peak_bytes - idle[member.number] for member in fleet.members]

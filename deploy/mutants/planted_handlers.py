@@ -80,7 +80,7 @@ HANDLERS = (
 
 SHARDS = (
     Mutant(
-        "a delta that names a piece counts as if there were none",
+        "a delta that names a contribution counts as if there were none",
         "wcrdt/replica/shards.py",
         "not record.full and shard not in shards:",
         "not record.full:",
@@ -94,28 +94,28 @@ SHARDS = (
         tests=SHARD_REPLICA,
     ),
     Mutant(
-        "a piece begins where the delta begins",
-        "holon/tracks/pieces.py",
+        "a contribution begins where the delta begins",
+        "holon/tracks/contributions.py",
         "since = self._ends.get(shard, self._began_at)",
         "since = record.broadcast_position",
         tests=("tests/laws/test_shard_replica.py::test_a_shard_is_the_prefix_that_it_is_at",),
     ),
     Mutant(
-        "windows are answered without the pieces of others",
+        "windows are answered without the contributions of others",
         "holon/program/shared_windows.py",
         "return through_ms if self.shard is None else min(through_ms, self.shard.complete_through_ms)",
         "return through_ms",
         tests=SHARD_NODE,
     ),
     Mutant(
-        "missing pieces are requested once",
+        "missing contributions are requested once",
         "nodes/machine/broadcast/shards.py",
         "now - lack.since_ms < (patience_ms if lack.vain else FIRST_MS)",
         "lack.vain or now - lack.since_ms < FIRST_MS",
         tests=SHARD_NODE,
     ),
     Mutant(
-        "pieces leave in jobs that allow idleness too",
+        "contributions leave in jobs that allow idleness too",
         "nodes/machine/config.py",
         "found = () if job.allows_idleness else job.program.sharded",
         "found = job.program.sharded",

@@ -1,7 +1,7 @@
 """The windows of shared states as one partition reads them: of a sharded state, the keys that it answers for.
 
 Two rules for this file. It writes nothing. A complete window is read alike whichever way contributions have come here:
-whole ones to all partitions, or pieces to the one that answers for a key.
+whole ones to all partitions, or contributions to the one that answers for a key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wcrdt.windows.assigners import Window
 class SharedWindows:
     """Of ``partition``. ``sharded``: the states of which it reads its keys alone; ``shards``: those of keys.
 
-    ``shard``: a replica with the pieces for this partition; of sharded states that it does not have, whole
+    ``shard``: a replica with the contributions for this partition; of sharded states that it does not have, whole
     contributions are in ``replica``.
     """
 
@@ -32,14 +32,14 @@ class SharedWindows:
         self.replica = replica
         self.shard = shard
         self._partition = partition
-        self._pieces = frozenset() if shard is None else frozenset(shard.shapes)
-        self._whole = frozenset(sharded) - self._pieces
+        self._contributions = frozenset() if shard is None else frozenset(shard.shapes)
+        self._whole = frozenset(sharded) - self._contributions
         self._shards = shards
         self._parts: dict[tuple[str, Window], AnyMap | None] = {}
 
     @property
     def complete_through_ms(self) -> int:
-        """Record-track windows that end at or before this are final, and all pieces of them are here."""
+        """Record-track windows that end at or before this are final, and all contributions of them are here."""
         through_ms = self.replica.complete_through_ms
         return through_ms if self.shard is None else min(through_ms, self.shard.complete_through_ms)
 
@@ -75,7 +75,7 @@ class SharedWindows:
             self.shard.drop_through(end_ms)
 
     def _of(self, state: str) -> Replica:
-        return self.shard if self.shard is not None and state in self._pieces else self.replica
+        return self.shard if self.shard is not None and state in self._contributions else self.replica
 
     def _part(self, state: str, window: Window) -> AnyMap | None:
         """The keys of this partition; None: there are none."""

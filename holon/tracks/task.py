@@ -25,13 +25,13 @@ from holon.program.scope import Scope
 from holon.program.shared_windows import SharedWindows
 from holon.program.states import StateDeclaration, Windowed
 from holon.tracks.admission import AdmissionCounts
+from holon.tracks.contributions import ShardContributions
 from holon.tracks.parts import Part, PartHead
-from holon.tracks.pieces import ShardPieces
 from holon.tracks.record_track import Input, RecordTrack
 from holon.tracks.snapshot import RecordPart, Snapshot, WindowPart, record_digest
 from holon.tracks.window_track import WindowTrack
 from wcrdt.replica.replica import Replica, SlotDelta
-from wcrdt.replica.shards import PiecedDelta
+from wcrdt.replica.shards import ShardedDelta
 from wcrdt.replica.slots import OwnTrack, Position, TrackDelta
 from wcrdt.windows.assigners import END_OF_TIME_MS
 
@@ -42,7 +42,7 @@ class PartitionTask:
     Args: ``partitions`` of the input; ``output_partitions`` by output name (for outputs that route by key).
     ``layout``: where the partitions are; needed for a job of several sources.
     ``start_offset``: where a task without a snapshot begins. ``upstream`` as in ``Duplicates``; ``live_guard_ms`` as in
-    ``Admission``. ``shard``: what all add to the keys of this partition. Of its states, changes leave in pieces.
+    ``Admission``. ``shard``: what all add to the keys of this partition. Of its states, changes leave as contributions.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class PartitionTask:
         program = job.program
         shared = SharedWindows(replica, partition, KeyShards(partitions), program.sharded, shard)
         self.scope = Scope(program, partition, shared, job.window_retention_ms)
-        self._pieces = ShardPieces(self.scope.record, partitions, () if shard is None else shard.shapes)
+        self._contributions = ShardContributions(self.scope.record, partitions, () if shard is None else shard.shapes)
         self.scope.record.position = self.scope.record.broadcast_position = (start_offset, 0)
-        self._pieces.begin()
+        self._contributions.begin()
         self.outbox = Outbox(job, incarnation, partition, output_partitions or {}, self.input.place)
         handles: dict[Any, Any] = {}
         self.ctx = Context(self.scope, self.outbox, handles, partitions, self.input.place.topic)
@@ -156,11 +156,12 @@ class PartitionTask:
         record, stages = self.scope.record, self.scope.answers
         if not self.has_changes:
             return None
-        pieces = self._pieces.take()
+        contributions = self._contributions.take()
         window, *later = [track.take_delta() for track in stages]
         if not record.apart:
             return SlotDelta(self.partition, self.punctuations, record.take_delta(), window, later=later)
-        return PiecedDelta(self.partition, self.punctuations, record.take_delta(), window, later=later, pieces=pieces)
+        made = record.take_delta()
+        return ShardedDelta(self.partition, self.punctuations, made, window, later=later, contributions=contributions)
 
     def full_delta(self) -> SlotDelta:
         """The whole slot of the partition, for others to fill gaps with."""
@@ -168,9 +169,9 @@ class PartitionTask:
         record = self.scope.record
         return SlotDelta(self.partition, self.punctuations, record.full_delta(record.apart), window, later=later)
 
-    def full_piece(self, shard: int) -> TrackDelta:
+    def full_contribution(self, shard: int) -> TrackDelta:
         """All that the partition has added to the keys of a shard, for the one that answers for them."""
-        return self._pieces.full(shard)
+        return self._contributions.full(shard)
 
     def drop_through(self, end_ms: int) -> None:
         """Forget windows that every partition has answered durably."""
@@ -260,7 +261,7 @@ class PartitionTask:
 
     def _load_record_part(self, part: RecordPart) -> None:
         self.scope.record.restore(part.slot)
-        self._pieces.begin()
+        self._contributions.begin()
         self.scope.private.restore(part.private)
         self.records.restore(part)
         self.began_behind = part.slot.to[0] - 1, part.last

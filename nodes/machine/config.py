@@ -115,9 +115,9 @@ class JobRun:
         return InputLayout(self.job.sources, self.topic_partitions or (self.partitions,))
 
     @property
-    def pieced(self) -> frozenset[str]:
-        """The states whose contributions leave in pieces."""
-        return pieced_states(self.job)
+    def apart(self) -> frozenset[str]:
+        """The states whose contributions go only to the partition that answers for their keys."""
+        return contributed_states(self.job)
 
     @property
     def origin(self) -> int:
@@ -125,10 +125,10 @@ class JobRun:
         return self.incarnation if self.continued is None else self.continued.origin
 
 
-def pieced_states(job: Job) -> frozenset[str]:
-    """The states whose contributions leave in pieces, each only to the partition that answers for its keys.
+def contributed_states(job: Job) -> frozenset[str]:
+    """The states whose contributions leave apart, each only to the partition that answers for its keys.
 
-    Punctuation may make deltas void, and pieces are not ordered with it: where a job allows idleness, all get all.
+    Punctuation may make deltas void, and they are not ordered with it: where a job allows idleness, all get all.
     """
     found = () if job.allows_idleness else job.program.sharded
     return frozenset(name for name in found if job.program.stage_of(name) == 0)

@@ -34,7 +34,7 @@ class WriteBroadcast:
 
 
 @dataclass(frozen=True, slots=True)
-class WritePiece(WriteBroadcast):
+class WriteContribution(WriteBroadcast):
     """To partition ``shard`` of the topic of shards instead."""
 
     shard: int = 0
@@ -101,7 +101,7 @@ class RewindBroadcast:
 
 @dataclass(frozen=True, slots=True)
 class RewindShard:
-    """Read the pieces for this partition again from the first one on."""
+    """Read the contributions for this partition again from the first one on."""
 
     partition: int
     version: int
@@ -146,7 +146,7 @@ Effect = (
     WriteControl
     | WriteHeartbeat
     | WriteBroadcast
-    | WritePiece
+    | WriteContribution
     | WriteOutput
     | LoadCheckpoint
     | ReadTail

@@ -49,10 +49,10 @@ class BroadcastRead:
 
 
 @dataclass(frozen=True, slots=True)
-class PiecesRead:
+class ContributionsRead:
     """Records of the topic of shards for a partition that this node processes under ``version``.
 
-    The first one of a version says from where on they are read; no piece that is written later is passed over.
+    The first one of a version says from where on they are read; no contribution that is written later is passed over.
     """
 
     partition: int
@@ -226,7 +226,7 @@ Event = (
     | ControlRead
     | HeartbeatsRead
     | BroadcastRead
-    | PiecesRead
+    | ContributionsRead
     | InputRead
     | InputEndRequested
     | CheckpointLoaded

@@ -29,7 +29,7 @@ PARTS_VERSION = 6
 LARGE_VERSION = 7
 """Since this one a broadcast message may have more than ``FORMER_BROADCAST_BYTES``, which a node before it refuses."""
 SHARDS_VERSION = 7
-"""Since this one contributions to sharded states leave in pieces."""
+"""Since this one contributions to sharded states leave apart."""
 PROGRAMS_VERSION = 8
 """Since this one a transactional job may change its program while it runs."""
 MAX_CONTROL_BYTES = 1 << 20
@@ -316,8 +316,8 @@ class SlotSent(Message, frozen=True, tag="slot"):
     delta: SlotDelta
 
 
-class PiecedSent(SlotSent, frozen=True, tag="pieced"):
-    """Broadcast: a delta; for these shards there are pieces that belong to it, on the topic of shards. Version 7."""
+class ShardedSent(SlotSent, frozen=True, tag="sharded"):
+    """Broadcast: a delta; to these shards there are contributions with it, on the topic of shards. Version 7."""
 
     shards: list[Partition] = []
 
@@ -361,7 +361,7 @@ ControlMessage = (
     | LargeDelta
     | Command
 )
-BroadcastMessage = SlotSent | PiecedSent | PunctuationSent | PieceSent
+BroadcastMessage = SlotSent | ShardedSent | PunctuationSent | PieceSent
 
 _CONTROL: msgspec.msgpack.Decoder[ControlMessage] = msgspec.msgpack.Decoder(ControlMessage)
 _BROADCAST: msgspec.msgpack.Decoder[BroadcastMessage] = msgspec.msgpack.Decoder(BroadcastMessage)

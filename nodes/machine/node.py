@@ -85,7 +85,7 @@ class Node:
         self._control_checkpoint_due = False
 
     def _make_replica(self) -> Replica:  # large simulated fleets share one
-        shapes = {name: shape for name, shape in self.run.job.program.shapes().items() if name not in self.run.pieced}
+        shapes = {name: shape for name, shape in self.run.job.program.shapes().items() if name not in self.run.apart}
         return Replica(self.run.partitions, shapes, self.run.job.allowed_lateness_ms)
 
     # --- the one door -----------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ class OwnSlots(Protocol):
 
 
 class Shards(Protocol):
-    """The pieces for the partitions that run here."""
+    """The contributions for the partitions that run here."""
 
     def send(self, runner: Runner, delta: SlotDelta) -> None: ...
     def sent(self, delta: SlotDelta) -> None: ...

@@ -23,7 +23,7 @@ from nodes.machine.broadcast.deltas_to_send import encoded
 from nodes.machine.checkpoints.parts import CheckpointParts
 from nodes.machine.checkpoints.pending import Pending
 from nodes.machine.config import ContinuedIncarnation, PartsConfig
-from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput, WritePiece
+from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteContribution, WriteOutput
 from nodes.machine.events import OutputPartition
 from nodes.machine.partition_lifecycle import LifecycleEvent, PartitionLifecycle, PartitionStage
 from nodes.machine.standby.held_results import Awaited, Unconfirmed
@@ -291,11 +291,11 @@ class Runner:
         self.ticket += 1
         return WriteBroadcast(self.partition, self.key, self.ticket, encoded(self.incarnation, delta, self.partition))
 
-    def piece(self, shard: int, piece: SlotDelta) -> WritePiece:
+    def contribution(self, shard: int, contribution: SlotDelta) -> WriteContribution:
         """Write to a shard. Raises ``DeltasTooLarge``."""
         self.ticket += 1
-        value = encoded(self.incarnation, piece, self.partition)
-        return WritePiece(self.partition, self.key, self.ticket, value, shard)
+        value = encoded(self.incarnation, contribution, self.partition)
+        return WriteContribution(self.partition, self.key, self.ticket, value, shard)
 
     def write(self, taken: dict[OutputPartition, OutputRun]) -> list[Effect]:
         """Write results, but for those that the log was seen to hold."""

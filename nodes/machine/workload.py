@@ -162,7 +162,7 @@ class Workload:
                 self._acknowledged(event)
             case e.CheckpointStored():
                 self._checkpoint_stored(event)
-            case e.PiecesRead():
+            case e.ContributionsRead():
                 self.shards.read(event)
             case e.OutputsFollowed():
                 self.replicas.outputs_followed(event)

@@ -144,8 +144,8 @@ class Driver:
         if ready is None:
             self.hurry |= self._turn_heartbeats()
         moved |= self._turn_broadcast(ready)
-        self._events += (pieces := self._shards.poll(ready))
-        moved |= bool(pieces)
+        self._events += (contributions := self._shards.poll(ready))
+        moved |= bool(contributions)
         self.hurry |= self._turn_outputs()
         self._flush_events()
         moved |= self._turn_input(ready) or self.hurry

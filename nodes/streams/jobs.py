@@ -21,7 +21,7 @@ from nodes.errors import UnknownName, nearest
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.code_check import ACCEPT, JobMismatch, check_state, check_unknown, is_recorded, last_recorded
-from nodes.machine.config import ContinuedIncarnation, JobRun, other_partitions, pieced_states
+from nodes.machine.config import ContinuedIncarnation, JobRun, contributed_states, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership.ownership import CODE, RETRY, VERSION, Ownership
 from nodes.runtime.heartbeat_topics import HEARTBEAT_RETENTION_MS
@@ -45,7 +45,7 @@ class JobTopics:
     broadcast: str
     outputs: dict[str, str]
     shards: str | None = None
-    """Of the pieces of sharded states; None: the job has none."""
+    """Of the contributions of sharded states; None: the job has none."""
 
     @property
     def group_heartbeats(self) -> str:
@@ -67,7 +67,7 @@ class JobTopics:
             heartbeat_topic(job),
             job.broadcast_topic(run.incarnation),
             {name: output.topic for name, output in job.outputs.items()},
-            job.shards_topic(run.incarnation) if run.pieced else None,
+            job.shards_topic(run.incarnation) if run.apart else None,
         )
 
 
@@ -284,7 +284,7 @@ def _output_sizes(job: Job, partitions: int) -> dict[str, int]:
 def create_topics(log: Log, job: Job, incarnation: int, partitions: int) -> None:
     """Those that an incarnation writes to; outputs may be there already."""
     log.create_topic(job.broadcast_topic(incarnation), partitions)
-    if pieced_states(job):
+    if contributed_states(job):
         log.create_topic(job.shards_topic(incarnation), partitions)
     for name, size in _output_sizes(job, partitions).items():
         log.create_topic(job.outputs[name].topic, size)

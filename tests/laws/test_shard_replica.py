@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holon.outputs.shards import KeyShards, shard_of
-from holon.tracks.pieces import ShardPieces
+from holon.tracks.contributions import ShardContributions
 from wcrdt import GCounter, MapOf
 from wcrdt.replica.replica import SlotDelta, StateShape
 from wcrdt.replica.shards import ShardReplica
@@ -26,10 +26,10 @@ class Maker:
     def __init__(self, elements: list[tuple[int, int]], begin: int) -> None:
         self.elements = elements
         self.track = OwnTrack(RECORD_START, {STATE: BOTTOM})
-        self.pieces = ShardPieces(self.track, SHARDS, [STATE])
+        self.contributions = ShardContributions(self.track, SHARDS, [STATE])
         self.go(begin)
         self.track.mark_broadcast()
-        self.pieces.begin()
+        self.contributions.begin()
 
     @property
     def offset(self) -> int:
@@ -41,9 +41,9 @@ class Maker:
         self.track.position, self.track.watermark_ms = (to, 0), to
 
     def delta(self) -> tuple[TrackDelta | None, TrackDelta, list[int]]:
-        """The piece for the shard in question, the delta, and the shards that it names."""
-        pieces = self.pieces.take()
-        return pieces.get(MINE), self.track.take_delta(), sorted(pieces)
+        """The contribution for the shard in question, the delta, and the shards that it names."""
+        contributions = self.contributions.take()
+        return contributions.get(MINE), self.track.take_delta(), sorted(contributions)
 
 
 def expected(elements: list[tuple[int, int]], offset: int) -> Any:
@@ -61,8 +61,8 @@ class Reader:
         self.elements = elements
         self.shard = ShardReplica({STATE: StateShape(STATE, BOTTOM)}, 0, [0])
 
-    def take(self, piece: TrackDelta) -> None:
-        self.shard.piece(SlotDelta(0, 0, piece, None))
+    def take(self, contribution: TrackDelta) -> None:
+        self.shard.contribution(SlotDelta(0, 0, contribution, None))
         self.check()
 
     def pass_by(self, delta: TrackDelta, named: list[int]) -> None:
@@ -78,44 +78,44 @@ class Reader:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_shard_is_the_prefix_that_it_is_at(seed: int) -> None:
-    """Pieces and deltas are read in any order between them; some are lost, and some come from several lives."""
+    """Contributions and deltas are read in any order between them; some are lost, and some come from several lives."""
     rng = random.Random(seed)
     elements = [(rng.randint(0, rng.choice([3, 200])), rng.randint(1, 5)) for _ in range(rng.randint(1, 80))]
     losses, lives = rng.choice([(0.0, 1), (0.0, 3), (0.2, 3)])
     several = lives > 1
     reader, maker, saved = Reader(elements), Maker(elements, 0), 0
-    pieces: list[TrackDelta] = []
+    contributions: list[TrackDelta] = []
     deltas: list[tuple[TrackDelta, list[int]]] = []
-    while maker.offset < len(elements) or pieces or deltas:
+    while maker.offset < len(elements) or contributions or deltas:
         chance = rng.random()
         if chance < 0.4 and maker.offset < len(elements):
             maker.go(min(len(elements), maker.offset + rng.randint(1, 9)))
-            piece, delta, named = maker.delta()
-            pieces += [] if piece is None else [piece] * rng.choice([1, 1, 2])
+            contribution, delta, named = maker.delta()
+            contributions += [] if contribution is None else [contribution] * rng.choice([1, 1, 2])
             deltas.append((delta, named))
             saved = maker.offset if rng.random() < 0.3 else saved
         elif chance < 0.45 and lives > 1:
             lives, maker = lives - 1, Maker(elements, saved)
-        elif chance < 0.7 and pieces:
-            piece = pieces.pop(0)
+        elif chance < 0.7 and contributions:
+            contribution = contributions.pop(0)
             if rng.random() >= losses:
-                reader.take(piece)
+                reader.take(contribution)
         elif deltas:
             delta, named = deltas.pop(0)
             if rng.random() >= losses:
                 reader.pass_by(delta, named)
-    if losses or several:  # a piece of a later life may have come before what leads there
-        reader.take(maker.pieces.full(MINE))
+    if losses or several:  # a contribution of a later life may have come before what leads there
+        reader.take(maker.contributions.full(MINE))
     assert reader.shard.position(0)[0] == len(elements)
 
 
-def test_a_delta_that_names_a_piece_alone_brings_a_shard_nowhere() -> None:
+def test_a_delta_that_names_a_contribution_alone_brings_a_shard_nowhere() -> None:
     shard = ShardReplica({STATE: StateShape(STATE, BOTTOM)}, 0, [7])
     assert shard.position(0) == (7, 0)
     shard.took(SlotDelta(0, 0, TrackDelta((7, 0), (9, 0), 5, []), None), [MINE], MINE)
     shard.took(SlotDelta(0, 0, TrackDelta((9, 0), (12, 0), 8, []), None), [], MINE)
     assert shard.position(0) == (7, 0)
-    shard.piece(SlotDelta(0, 0, TrackDelta((7, 0), (9, 0), 5, []), None))
+    shard.contribution(SlotDelta(0, 0, TrackDelta((7, 0), (9, 0), 5, []), None))
     assert (shard.position(0), shard.replica.frontier_ms) == ((12, 0), 8)
 
 

@@ -183,8 +183,8 @@ def show(effect: x.Effect) -> str:
     match effect:
         case x.WriteControl(value):
             return f"write control: {show_message(m.decode_control(value))}"
-        case x.WritePiece(partition, version, _, value, shard):
-            return f"write piece for {shard} [{partition}] v{version}: {show_broadcast(value)}"
+        case x.WriteContribution(partition, version, _, value, shard):
+            return f"write contribution for {shard} [{partition}] v{version}: {show_broadcast(value)}"
         case x.WriteBroadcast(partition, version, _, value):
             return f"write broadcast [{partition}] v{version}: {show_broadcast(value)}"
         case x.WriteOutput(_, version, _, to, values, headers, _):
@@ -248,7 +248,7 @@ def show_broadcast(value: bytes) -> str:
     record, window = message.delta.record, message.delta.window
     assert record is not None
     if window is None:
-        return f"piece {_track(record)}"
+        return f"contribution {_track(record)}"
     kind = "full slot" if record.full else "delta"
     return f"{kind} {_track(record)}, answered {at(window.to)}"
 

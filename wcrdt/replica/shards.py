@@ -1,7 +1,7 @@
 """Shards: what all partitions add to the keys for which one partition answers.
 
-Two rules for this file. A piece and the delta that names it are the same prefix, by either way. A delta that names no
-piece for a shard says that nothing was added to its keys.
+Two rules for this file. A contribution and the delta that names it are the same prefix, by either way. A delta that
+names no contribution to a shard says that nothing was added to its keys.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _Span = tuple[Position, Position, int]
 """From, to, and the watermark there."""
 
 
-class PiecedDelta(SlotDelta, frozen=True):
-    """A delta, and what it leaves out: by shard, the changes of its keys since the last piece for it.
+class ShardedDelta(SlotDelta, frozen=True):
+    """A delta, and what it leaves out: by shard, the changes of its keys since the last contribution for it.
 
-    On the log they are apart. ``pieces`` of a maker follow each other; between them nothing has changed.
+    On the log they are apart. ``contributions`` of a maker follow each other; between them nothing has changed.
     """
 
-    pieces: dict[int, TrackDelta] = msgspec.field(default_factory=dict)
+    contributions: dict[int, TrackDelta] = msgspec.field(default_factory=dict)
 
 
 class ShardReplica:
@@ -40,7 +40,7 @@ class ShardReplica:
         self.reset()
 
     def reset(self) -> None:
-        """Know nothing: all pieces are read from the first one on."""
+        """Know nothing: all contributions are read from the first one on."""
         self.replica.reset()
         for slot, offset in zip(self.replica.slots, self._start_offsets, strict=True):
             slot.record.position = (offset, 0)
@@ -50,8 +50,8 @@ class ShardReplica:
         """Up to where nothing of the partition is missing here."""
         return self.replica.slots[partition].record.position
 
-    def piece(self, delta: SlotDelta) -> Received:
-        """Take a piece, or all that a partition has added. Raises ``DecodeError`` for malformed contents."""
+    def contribution(self, delta: SlotDelta) -> Received:
+        """Take a contribution, or all that a partition has added. Raises ``DecodeError`` for malformed contents."""
         received = self.replica.receive(delta)
         self._go_on(delta.partition)
         return received
@@ -65,7 +65,7 @@ class ShardReplica:
             self._go_on(partition)
 
     def took(self, delta: SlotDelta, shards: Sequence[int], shard: int) -> None:
-        """A delta was read that names pieces for these shards; this one is ``shard``."""
+        """A delta was read that names contributions for these shards; this one is ``shard``."""
         record = delta.record
         if record is not None and not record.full and shard not in shards:
             self.passed(delta.partition, record.since, record.to, record.watermark_ms)

@@ -176,7 +176,7 @@ class OwnTrack(TrackSlot):
         super().__init__(start)
         self.bottoms = bottoms
         self.apart: frozenset[str] = frozenset()
-        """States whose changes leave in pieces, one for each shard, and not in deltas."""
+        """States whose changes leave as contributions to shards, and not in deltas."""
         self.broadcast_position = start
         self.broadcast_watermark_ms = BEFORE_TIME_MS
         self._changed: dict[tuple[str, Window], AnyLattice | None] = {}
@@ -270,7 +270,7 @@ class OwnTrack(TrackSlot):
             delta = self._changed[state, window]
             yield state, window, self.contributions[state][window] if delta is None else delta
 
-    def pieces(self, parting: Parting, *, whole: bool = False) -> dict[int, list[WindowChange]]:
+    def by_shard(self, parting: Parting, *, whole: bool = False) -> dict[int, list[WindowChange]]:
         """By shard, the changes that the next delta leaves out, or with ``whole`` all contributions to these states."""
         found: dict[int, list[WindowChange]] = {}
         for state, window, value in self.items() if whole else self._unsent():

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from nodes.machine import messages as m
-from nodes.machine.effects import Effect, WriteBroadcast, WriteControl, WritePiece
+from nodes.machine.effects import Effect, WriteBroadcast, WriteContribution, WriteControl
 from wcrdt.replica.replica import Punctuation, SlotDelta
-from wcrdt.replica.shards import PiecedDelta
+from wcrdt.replica.shards import ShardedDelta
 
 _SHOWN = 3
 
@@ -35,10 +35,10 @@ def encoded(incarnation: int, delta: SlotDelta | Punctuation, partition: int) ->
 def _message(incarnation: int, delta: SlotDelta | Punctuation) -> m.BroadcastMessage:
     if isinstance(delta, Punctuation):
         return m.PunctuationSent(incarnation, delta)
-    if not isinstance(delta, PiecedDelta):
+    if not isinstance(delta, ShardedDelta):
         return m.SlotSent(incarnation, delta)
     plain = SlotDelta(delta.partition, delta.punctuations, delta.record, delta.window, later=delta.later)
-    return m.PiecedSent(incarnation, plain, sorted(delta.pieces))
+    return m.ShardedSent(incarnation, plain, sorted(delta.contributions))
 
 
 def announced(effects: Sequence[Effect], incarnation: int, node: str) -> list[Effect]:
@@ -48,7 +48,7 @@ def announced(effects: Sequence[Effect], incarnation: int, node: str) -> list[Ef
     """
     made: list[Effect] = []
     for effect in effects:
-        if isinstance(effect, WriteBroadcast | WritePiece) and len(effect.value) > m.FORMER_BROADCAST_BYTES:
+        if isinstance(effect, WriteBroadcast | WriteContribution) and len(effect.value) > m.FORMER_BROADCAST_BYTES:
             made.append(WriteControl(m.encode(m.LargeDelta(incarnation, node, effect.partition))))
         made.append(effect)
     return made

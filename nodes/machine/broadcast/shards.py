@@ -1,7 +1,8 @@
-"""Pieces between nodes: what partitions add to sharded states, sent only to the partition that answers for the keys.
+"""Contributions between nodes: what partitions add to sharded states, sent only to the one that answers for the keys.
 
-Two rules for this file. A shard is complete up to where the broadcast names nothing that has not come here. Pieces are
-requested as slots are: until nothing is missing, at an interval that grows while the answers bring nothing.
+Two rules for this file. A shard is complete up to where the broadcast names nothing that has not come here.
+Contributions are requested as slots are: until nothing is missing, at an interval that grows while the answers bring
+nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from nodes.machine.partitions import Partitions
 from nodes.machine.runner import Runner
 from wcrdt.codec import DecodeError
 from wcrdt.replica.replica import SlotDelta
-from wcrdt.replica.shards import PiecedDelta, ShardReplica
+from wcrdt.replica.shards import ShardedDelta, ShardReplica
 from wcrdt.replica.slots import Position
 
 FIRST_MS = 20
@@ -38,7 +39,7 @@ class _Lack:
 
 @dataclass(slots=True)
 class _Reading:
-    """One runner's pieces; ``unfit``: all that a partition has lacks what this runner still reads."""
+    """One runner's contributions; ``unfit``: all that a partition has lacks what this runner still reads."""
 
     key: int
     pieces: BroadcastPieces = field(default_factory=BroadcastPieces)
@@ -51,11 +52,11 @@ class ShardSlots:
 
     def __init__(self, work: Partitions) -> None:
         self.work = work
-        self.names = work.run.pieced
+        self.names = work.run.apart
         self._readings: dict[int, _Reading] = {}
 
     def made(self) -> ShardReplica | None:
-        """That of a new runner, which knows nothing yet; None: nothing leaves in pieces."""
+        """That of a new runner, which knows nothing yet; None: nothing leaves so."""
         if not self.names:
             return None
         shapes = {name: shape for name, shape in self.work.job.program.shapes().items() if name in self.names}
@@ -75,11 +76,11 @@ class ShardSlots:
 
     def took(self, message: m.SlotSent) -> None:
         """A delta was read from the broadcast."""
-        named = message.shards if isinstance(message, m.PiecedSent) else []
+        named = message.shards if isinstance(message, m.ShardedSent) else []
         for runner, shard in self._each():
             shard.took(message.delta, named, runner.partition)
 
-    def read(self, event: e.PiecesRead) -> None:
+    def read(self, event: e.ContributionsRead) -> None:
         """Records of the topic of shards."""
         runner = self.work.runner(event.partition, event.version)
         if runner is None or runner.shard is None:
@@ -104,24 +105,24 @@ class ShardSlots:
         if record.full and not keeping.usable(self.work.job, delta, {runner.partition: runner}, shard.replica):
             reading.unfit |= not runner.is_loading
             return
-        shard.piece(delta)
+        shard.contribution(delta)
 
     # --- what leaves ----------------------------------------------------------------------------------------------
 
     def send(self, runner: Runner, delta: SlotDelta) -> None:
-        """A delta, and before it its pieces, so that they are there when it names them."""
-        pieces = sorted(delta.pieces.items()) if isinstance(delta, PiecedDelta) else []
-        for shard, track in pieces:
-            self.work.effects.append(runner.piece(shard, SlotDelta(delta.partition, 0, track, None)))
+        """A delta, and before it its contributions, so that they are there when it names them."""
+        contributions = sorted(delta.contributions.items()) if isinstance(delta, ShardedDelta) else []
+        for shard, track in contributions:
+            self.work.effects.append(runner.contribution(shard, SlotDelta(delta.partition, 0, track, None)))
         self.work.effects.append(runner.broadcast(delta))
 
     def sent(self, delta: SlotDelta) -> None:
-        """A runner here has made a delta: its pieces may be used before they are on the log."""
-        if not isinstance(delta, PiecedDelta):
+        """A runner here has made a delta: its contributions may be used before they are on the log."""
+        if not isinstance(delta, ShardedDelta):
             return
         for runner, shard in self._each():
-            if runner.partition in delta.pieces:
-                shard.piece(SlotDelta(delta.partition, 0, delta.pieces[runner.partition], None))
+            if runner.partition in delta.contributions:
+                shard.contribution(SlotDelta(delta.partition, 0, delta.contributions[runner.partition], None))
             else:
                 shard.took(delta, (), runner.partition)
 
@@ -129,12 +130,12 @@ class ShardSlots:
         """Somebody misses what a partition has added to the keys of a shard."""
         maker = self.work.runners.get(fact.partition)
         if self.names and maker is not None and maker.is_running and self.work.replicas.answers_for(maker):
-            self.work.effects.append(maker.piece(fact.shard, self._full(maker, fact.shard)))
+            self.work.effects.append(maker.contribution(fact.shard, self._full(maker, fact.shard)))
 
     def _full(self, maker: Runner, shard: int) -> SlotDelta:
         recorded = keeping.recorded_through_ms(self.work.job, self.work.ownership)
         through = max(self.work.replica.dropped_through_ms, recorded)
-        return SlotDelta(maker.partition, 0, maker.task.full_piece(shard), None, dropped_through_ms=through)
+        return SlotDelta(maker.partition, 0, maker.task.full_contribution(shard), None, dropped_through_ms=through)
 
     # --- what is missing ------------------------------------------------------------------------------------------
 
@@ -158,7 +159,7 @@ class ShardSlots:
         full = self._full(maker, runner.partition)
         if not keeping.usable(self.work.job, full, {runner.partition: runner}, shard.replica):
             return False
-        shard.piece(full)
+        shard.contribution(full)
         return True
 
     def _lacks(self, runner: Runner, shard: ShardReplica, reading: _Reading, partition: int) -> None:

@@ -109,7 +109,7 @@ class Replicas:
             return
         self.promotions += 1
         work.effects += runner.write(standby.outputs.take())
-        for delta in standby.deltas.take() if runner.shard is not None else ():  # for their pieces
+        for delta in standby.deltas.take() if runner.shard is not None else ():  # for their contributions
             work.shards.send(runner, delta)
         work.effects.append(runner.broadcast(work.slot_recovery.full(runner)))
         if not runner.idle_allowed:

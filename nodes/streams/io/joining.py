@@ -99,11 +99,11 @@ class Joining:
         return save
 
     def writing_control_checkpoint(
-        self, effect: x.WriteControlCheckpoint, pieces_read: Mapping[TopicPartition, int] | None = None
+        self, effect: x.WriteControlCheckpoint, contributions_read: Mapping[TopicPartition, int] | None = None
     ) -> Callable[[], e.Event | None]:
         """A saver's task to write it, and then to delete the records of the topics that no node needs any more.
 
-        ``pieces_read``: where this node reads on the topic of shards.
+        ``contributions_read``: where this node reads on the topic of shards.
         """
         kept = self.ownership.merged()
 
@@ -111,7 +111,7 @@ class Joining:
             try:
                 at = self.log.append(self.topics.control_checkpoints, 0, [effect.value]).first_offset
                 if effect.trims and self._trim(kept, at):
-                    for where, offset in (pieces_read or {}).items():
+                    for where, offset in (contributions_read or {}).items():
                         self.log.delete_before(*where, min(offset, self.log.end_offset(*where)))
             except (LogError, StoreUnavailable) as error:
                 self.report(f"the job's own topics are not trimmed now: {error}")

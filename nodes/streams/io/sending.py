@@ -40,7 +40,7 @@ class Sending:
         self._in_flight.began(write)
         done = partial(self._delivered, write, None, 0)
         pieces = cut(self._incarnation, write.value, self._piece_bytes)
-        if isinstance(write, x.WritePiece):
+        if isinstance(write, x.WriteContribution):
             assert self._topics.shards is not None
             self._log.send(self._topics.shards, write.shard, pieces, done=done)
         else:

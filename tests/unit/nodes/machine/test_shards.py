@@ -1,4 +1,4 @@
-"""Sharded states: pieces leave before the delta that names them, and what is missing of them is requested."""
+"""Sharded states: contributions leave before the delta that names them, and what is missing of them is requested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
 from nodes.machine.broadcast import shards
-from nodes.machine.config import pieced_states
+from nodes.machine.config import contributed_states
 from tests.unit.node_dialogue import Dialogue, joined
 from wcrdt import GCounter, MapOf
 
@@ -41,10 +41,10 @@ def job(idle_timeout_ms: int | None = None) -> Job:
 
 
 def node(name: str, partition: int, **settings: int) -> Dialogue:
-    """One of two nodes, which owns and runs this partition, and reads its pieces."""
+    """One of two nodes, which owns and runs this partition, and reads its contributions."""
     made = joined(name, SHARDS, others=[{"a": "b", "b": "a"}[name]], job=job(), **settings)
     made.control(*(m.Claim(0, "ab"[each], each, 1) for each in range(SHARDS)))
-    made.step(e.PiecesRead(partition, 1, []), "pieces")
+    made.step(e.ContributionsRead(partition, 1, []), "contributions")
     made.run_partition(partition, 1)
     return made
 
@@ -53,12 +53,16 @@ def events(*rows: tuple[int, int]) -> list[dict[str, int]]:
     return [{"ts": ts, "key": key} for ts, key in rows]
 
 
-def pieces(effects: list[x.Effect]) -> list[x.WritePiece]:
-    return [effect for effect in effects if isinstance(effect, x.WritePiece)]
+def contributions(effects: list[x.Effect]) -> list[x.WriteContribution]:
+    return [effect for effect in effects if isinstance(effect, x.WriteContribution)]
 
 
 def deltas(effects: list[x.Effect]) -> list[bytes]:
-    return [each.value for each in effects if isinstance(each, x.WriteBroadcast) and not isinstance(each, x.WritePiece)]
+    return [
+        each.value
+        for each in effects
+        if isinstance(each, x.WriteBroadcast) and not isinstance(each, x.WriteContribution)
+    ]
 
 
 def requests(effects: list[x.Effect]) -> list[m.ShardWanted]:
@@ -70,15 +74,15 @@ def results(effects: list[x.Effect]) -> list[bytes]:
     return [value for effect in effects if isinstance(effect, x.WriteOutput) for value in effect.values]
 
 
-def test_pieces_leave_before_the_delta_that_names_them_and_only_where_keys_have_changed() -> None:
+def test_contributions_leave_before_the_delta_that_names_them_and_only_where_keys_have_changed() -> None:
     a = node("a", 0)
     effects = a.records(0, 1, 0, *events((1, HERE), (2, HERE), (12, HERE)))
-    (piece,) = pieces(effects)
-    assert piece.shard == 0 and effects.index(piece) < next(
-        index for index, each in enumerate(effects) if isinstance(each, x.WriteBroadcast) and each is not piece
+    (contribution,) = contributions(effects)
+    assert contribution.shard == 0 and effects.index(contribution) < next(
+        index for index, each in enumerate(effects) if isinstance(each, x.WriteBroadcast) and each is not contribution
     )
     message = m.decode_broadcast(deltas(effects)[0])
-    assert isinstance(message, m.PiecedSent) and message.shards == [0]
+    assert isinstance(message, m.ShardedSent) and message.shards == [0]
     assert message.delta.record is not None and message.delta.record.changes == []
 
 
@@ -87,18 +91,20 @@ def test_a_shard_answers_once_it_has_what_the_deltas_name() -> None:
     made = b.records(1, 1, 0, *events((3, HERE), (4, THERE), (12, THERE)))
     a.records(0, 1, 0, *events((1, HERE), (12, HERE)))
     assert not results(a.broadcast(1, *deltas(made)))
-    (piece,) = [each.value for each in pieces(made) if each.shard == 0]
-    assert results(a.step(e.PiecesRead(0, 1, [piece]), "pieces")) == [b'{"end":10,"counts":{"%d":2}}' % HERE]
+    (contribution,) = [each.value for each in contributions(made) if each.shard == 0]
+    assert results(a.step(e.ContributionsRead(0, 1, [contribution]), "contributions")) == [
+        b'{"end":10,"counts":{"%d":2}}' % HERE
+    ]
 
 
-def test_pieces_that_close_a_window_do_not_wait_for_the_interval() -> None:
+def test_contributions_that_close_a_window_do_not_wait_for_the_interval() -> None:
     a = node("a", 0, broadcast_interval_ms=10**6)
     a.records(0, 1, 0, *events((1, HERE)))
-    assert not pieces(a.records(0, 1, 1, *events((2, HERE))))
-    assert pieces(a.records(0, 1, 2, *events((12, THERE)))) or pieces(a.tick(10))
+    assert not contributions(a.records(0, 1, 1, *events((2, HERE))))
+    assert contributions(a.records(0, 1, 2, *events((12, THERE)))) or contributions(a.tick(10))
 
 
-def test_a_missing_piece_is_requested_until_it_has_come() -> None:
+def test_a_missing_contribution_is_requested_until_it_has_come() -> None:
     a, b = node("a", 0), node("b", 1)
     made = b.records(1, 1, 0, *events((3, HERE), (12, THERE)))
     a.records(0, 1, 0, *events((1, HERE), (12, HERE)))
@@ -106,21 +112,23 @@ def test_a_missing_piece_is_requested_until_it_has_come() -> None:
     (wanted,) = requests(a.tick(shards.FIRST_MS))
     assert (wanted.partition, wanted.shard, wanted.node) == (1, 0, "a") and not requests(a.tick())
     assert requests(a.tick(600)) == [wanted]
-    (answer,) = pieces(b.control(wanted))
+    (answer,) = contributions(b.control(wanted))
     assert answer.shard == 0
-    assert results(a.step(e.PiecesRead(0, 1, [answer.value]), "pieces")) == [b'{"end":10,"counts":{"%d":2}}' % HERE]
+    assert results(a.step(e.ContributionsRead(0, 1, [answer.value]), "contributions")) == [
+        b'{"end":10,"counts":{"%d":2}}' % HERE
+    ]
     assert not requests(a.tick(10_000))
 
 
-def test_a_damaged_piece_is_one_that_did_not_come() -> None:
+def test_a_damaged_contribution_is_one_that_did_not_come() -> None:
     a, b = node("a", 0), node("b", 1)
     made = b.records(1, 1, 0, *events((3, HERE), (12, THERE)))
-    (piece,) = [each.value for each in pieces(made) if each.shard == 0]
-    a.step(e.PiecesRead(0, 1, [piece[:-1], b""]), "pieces")
+    (contribution,) = [each.value for each in contributions(made) if each.shard == 0]
+    a.step(e.ContributionsRead(0, 1, [contribution[:-1], b""]), "contributions")
     a.broadcast(1, *deltas(made))
     assert len(requests(a.tick(shards.FIRST_MS))) == 1
 
 
-@pytest.mark.parametrize(("idle_timeout_ms", "pieced"), [(None, {"counts"}), (100, set())])
-def test_where_a_job_allows_idleness_all_get_all(idle_timeout_ms: int | None, pieced: set[str]) -> None:
-    assert pieced_states(job(idle_timeout_ms)) == pieced
+@pytest.mark.parametrize(("idle_timeout_ms", "contributed"), [(None, {"counts"}), (100, set())])
+def test_where_a_job_allows_idleness_all_get_all(idle_timeout_ms: int | None, contributed: set[str]) -> None:
+    assert contributed_states(job(idle_timeout_ms)) == contributed
