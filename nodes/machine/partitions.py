@@ -41,6 +41,12 @@ class StandbyPartitions(Protocol):
     def catch_up(self, recorded_through_ms: int) -> None: ...
 
 
+class Bounded(Protocol):
+    """The bytes that no checkpoint covers."""
+
+    def contribution(self, delta: SlotDelta, size: int) -> None: ...
+
+
 class Punctuating(Protocol):
     """The punctuations of the partitions that run here."""
 
@@ -77,6 +83,8 @@ class Partitions(Protocol):
     def shards(self) -> Shards: ...
     @property
     def replicas(self) -> StandbyPartitions: ...
+    @property
+    def uncheckpointed(self) -> Bounded: ...
     @property
     def idleness(self) -> Punctuating: ...
 

@@ -39,12 +39,16 @@ class _Lack:
 
 @dataclass(slots=True)
 class _Reading:
-    """One runner's contributions; ``unfit``: all that a partition has lacks what this runner still reads."""
+    """One runner's contributions; ``unfit``: all that a partition has lacks what this runner still reads.
+
+    ``cut_bytes``: of the pieces of one that is not complete yet.
+    """
 
     key: int
     pieces: BroadcastPieces = field(default_factory=BroadcastPieces)
     lacks: dict[int, _Lack] = field(default_factory=dict)
     unfit: bool = False
+    cut_bytes: int = 0
 
 
 class ShardSlots:
@@ -91,9 +95,14 @@ class ShardSlots:
         for value in event.values:
             try:
                 message = m.decode_broadcast(value)
-                if message.incarnation == self.work.run.incarnation and isinstance(message, m.PieceSent):
+                if message.incarnation != self.work.run.incarnation:
+                    continue
+                reading.cut_bytes += len(value)
+                if isinstance(message, m.PieceSent):
                     message = reading.pieces.take(event.partition, message)
-                if isinstance(message, m.SlotSent) and message.incarnation == self.work.run.incarnation:
+                if isinstance(message, m.SlotSent):
+                    self.work.uncheckpointed.contribution(message.delta, reading.cut_bytes)
+                    reading.cut_bytes = 0
                     self._take(runner, runner.shard, reading, message.delta)
             except (m.BadMessage, PieceLost, DecodeError, IndexError):
                 continue  # missed, and requested as what never came

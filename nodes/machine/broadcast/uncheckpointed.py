@@ -3,8 +3,8 @@
 Two rules for this file. Only deltas that may still be needed are counted, so that a long history counts for nothing. A
 partition that waits because of the limit continues with its next checkpoint.
 
-While the checkpoint store is away no window can be forgotten, and all nodes hold the windows of all partitions. The
-bytes of their deltas bound by how much that may grow.
+While the checkpoint store is away no window can be forgotten, and all nodes hold the windows of all partitions, of
+shards those of theirs. The bytes of deltas and contributions bound by how much that may grow.
 """
 
 from __future__ import annotations
@@ -34,9 +34,16 @@ class Uncheckpointed:
 
     def delta(self, delta: SlotDelta, size: int) -> None:
         """A delta was read, in one record or in pieces; ``size`` of its last record."""
+        size += self._pieces[delta.partition]
+        self._pieces[delta.partition] = 0
+        self._count(delta, size)
+
+    def contribution(self, delta: SlotDelta, size: int) -> None:
+        """A contribution to the shard of a partition that is processed here was read."""
+        self._count(delta, size)
+
+    def _count(self, delta: SlotDelta, size: int) -> None:
         partition = delta.partition
-        size += self._pieces[partition]
-        self._pieces[partition] = 0
         saved = self.ownership.checkpoint(partition)
         position = None if saved is None else saved.record_position
         if delta.record is not None and (position is None or delta.record.to > position):

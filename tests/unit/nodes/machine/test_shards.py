@@ -12,7 +12,9 @@ from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
 from nodes.machine.broadcast import shards
+from nodes.machine.broadcast.pieces import cut
 from nodes.machine.config import contributed_states
+from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, joined
 from wcrdt import GCounter, MapOf
 
@@ -132,3 +134,18 @@ def test_a_damaged_contribution_is_one_that_did_not_come() -> None:
 @pytest.mark.parametrize(("idle_timeout_ms", "contributed"), [(None, {"counts"}), (100, set())])
 def test_where_a_job_allows_idleness_all_get_all(idle_timeout_ms: int | None, contributed: set[str]) -> None:
     assert contributed_states(job(idle_timeout_ms)) == contributed
+
+
+def test_contributions_that_no_checkpoint_covers_count_as_deltas_do() -> None:
+    a, b = node("a", 0), node("b", 1)
+    made = b.records(1, 1, 0, *events((3, HERE), (12, THERE)))
+    a.broadcast(1, *deltas(made))
+    before = a.node.work.uncheckpointed.total_bytes
+    (contribution,) = [each.value for each in contributions(made) if each.shard == 0]
+    cuts = cut(0, contribution, 20)
+    a.step(e.ContributionsRead(0, 1, cuts), "contributions")
+    assert a.node.work.uncheckpointed.total_bytes == before + sum(map(len, cuts))
+    a.control(named(m.CheckpointSaved(0, "b", 1, 1, "file", 2, 12, 12)))
+    assert a.node.work.uncheckpointed.total_bytes == 0
+    a.step(e.ContributionsRead(0, 1, [contribution]), "contributions")
+    assert a.node.work.uncheckpointed.total_bytes == 0, "a checkpoint covers it"
