@@ -7,7 +7,8 @@ on running transactions is decided elsewhere. The plan is in docs/design/migrati
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -54,9 +55,9 @@ class GroupHomes(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Layout(msgspec.Struct, array_like=True, frozen=True):
-    """Number ``number`` of a job, 0 is the first. ``partitions``: of the state in all; some may be nobody's home.
+    """Number ``number`` of a job, 0 is the first. ``partitions``: of the state, those that take part in its epochs.
 
-    Raises ``ValueError`` where a bucket lives in a partition that there is not.
+    Raises ``ValueError`` where its last partition is nobody's home, or there is none that is somebody's.
     """
 
     number: int
@@ -65,13 +66,20 @@ class Layout(msgspec.Struct, array_like=True, frozen=True):
 
     def __post_init__(self) -> None:
         highest = max((max(each.homes) for each in self.groups), default=0)
-        if highest >= self.partitions:
-            raise ValueError(f"layout {self.number} of {self.partitions} partitions has a home in partition {highest}")
+        if highest + 1 != self.partitions:
+            raise ValueError(
+                f"layout {self.number} of {self.partitions} partitions has its last home in partition {highest}"
+            )
 
     @classmethod
     def first(cls, operators: Mapping[str, Operator]) -> Layout:
         """Where keys live without any layout: ``hash mod partitions``."""
-        groups = sorted({Group.of(each) for each in operators.values()}, key=_order)
+        return cls.first_of({Group.of(each) for each in operators.values()})
+
+    @classmethod
+    def first_of(cls, found: Collection[Group]) -> Layout:
+        """As ``first``, of a job that has operators of these groups."""
+        groups = sorted(found, key=_order)
         homes = [GroupHomes(each, tuple(bucket % each.partitions for bucket in range(each.buckets))) for each in groups]
         return cls(0, max(each.partitions for each in groups), tuple(homes))
 
@@ -83,12 +91,14 @@ class Layout(msgspec.Struct, array_like=True, frozen=True):
         raise KeyError(group)
 
     def changed(self, homes: Mapping[Group, Homes]) -> Layout:
-        """The next layout, in which these groups have these homes and the others have theirs."""
+        """The next layout, in which these groups have these homes and the others have theirs.
+
+        Partitions behind the last home take no part in its epochs.
+        """
         for group in homes:
             self.homes_of(group)
         groups = tuple(GroupHomes(each.group, homes.get(each.group, each.homes)) for each in self.groups)
-        highest = max(max(each.homes) for each in groups)
-        return Layout(self.number + 1, max(self.partitions, 1 + highest), groups)
+        return Layout(self.number + 1, 1 + max(max(each.homes) for each in groups), groups)
 
     def places(self, operators: Mapping[str, Operator]) -> dict[str, Place]:
         """By the name of an operator."""
@@ -96,7 +106,15 @@ class Layout(msgspec.Struct, array_like=True, frozen=True):
 
     def placement(self, operators: Mapping[str, Operator]) -> Placement:
         """In the first layout operators know the places of their keys, and need no table."""
-        return Placement(self.number, self.places(operators) if self.number else operators)
+        return Placement(self.number, self.partitions, self.places(operators) if self.number else operators)
+
+
+class Change(NamedTuple):
+    """Where keys live before an epoch, and in it. ``sources``: partitions from which some bucket moves."""
+
+    before: Placement
+    after: Placement
+    sources: tuple[int, ...]
 
 
 class PlaceOfKeys(Protocol):
@@ -106,9 +124,10 @@ class PlaceOfKeys(Protocol):
 
 
 class Placement(NamedTuple):
-    """The homes of keys in the epochs of layout ``number``, by the names of operators."""
+    """The homes of keys in the epochs of layout ``number``, by the names of operators; see ``Layout``."""
 
     number: int
+    partitions: int
     places: Mapping[str, PlaceOfKeys]
 
     def place(self, operator: str, key: str) -> int:
@@ -182,19 +201,24 @@ class LayoutHistory:
     def __init__(self, operators: Mapping[str, Operator], kept: Sequence[tuple[int, Layout]] = ()) -> None:
         self._operators = dict(operators)
         self._layouts = list(kept) or [(0, Layout.first(operators))]
-        self._placements = {layout.number: layout.placement(operators) for _, layout in self._layouts}
-        self._find_only()
+        self._placements: dict[int, Placement] = {}
+        self._changes: dict[int, Change] = {}  # by the first epoch of the later layout
+        self._find_placements()
 
     def learn(self, operators: Mapping[str, Operator]) -> None:
         """Those of another version of the program too: an operator is in the same group in each of them."""
         if not operators.keys() <= self._operators.keys():
             self._operators = {**operators, **self._operators}
-            self._placements = {layout.number: layout.placement(self._operators) for _, layout in self._layouts}
-            self._find_only()
+            self._find_placements()
 
     @property
     def newest(self) -> Layout:
         return self._layouts[-1][1]
+
+    @property
+    def newest_since(self) -> int:
+        """The first epoch in which the newest one holds, or a later one that is over."""
+        return self._layouts[-1][0]
 
     def at(self, epoch: int) -> Layout:
         """The one that holds in this epoch."""
@@ -207,29 +231,50 @@ class LayoutHistory:
         """The homes of keys in this epoch: queried for every cut."""
         return self._placements[self.at(epoch).number] if self._only is None else self._only
 
-    def add(self, since: int, layout: Layout) -> bool:
-        """The first of its number wins: False where this one is void. One that follows at once holds in no epoch.
+    def change(self, epoch: int) -> Change | None:
+        """The change of homes between the epoch before and this one; None: there is none, as far as is known."""
+        return self._changes.get(epoch) if self._changes else None
 
-        The number of partitions stays: nodes have no other ones to work on.
+    def is_member(self, partition: int, epoch: int) -> bool:
+        """Whether the partition takes part in this epoch: else it has no keys, and sends nothing."""
+        return partition < self.placement(epoch).partitions
+
+    def add(self, since: int, layout: Layout) -> bool:
+        """The first of its number wins: False where this one is void.
+
+        One that would hold from the same epoch as the one before it is void too: keys may be on their way already.
         """
         before, newest = self._layouts[-1]
         groups = [each.group for each in newest.groups]
         if layout.number != newest.number + 1 or [each.group for each in layout.groups] != groups:
             return False
-        if layout.partitions != newest.partitions:
+        if since <= before:
             return False
-        assert since >= before, f"layout {layout.number} since epoch {since}, and the one before it since {before}"
         self._layouts.append((since, layout))
         self._placements[layout.number] = layout.placement(self._operators)
+        self._note_change(since, newest, layout)
         self._find_only()
         return True
 
     def forget(self, before: int) -> None:
-        """Drop layouts that hold in no epoch from this one on."""
+        """Drop layouts that hold neither in the epoch before this one nor later."""
         layouts = self._layouts
-        while len(layouts) > 1 and layouts[1][0] <= before:
+        while len(layouts) > 1 and layouts[1][0] < before:
             del self._placements[layouts.pop(0)[1].number]
+            self._changes.pop(layouts[0][0], None)
             self._find_only()
+
+    def _find_placements(self) -> None:
+        self._placements = {layout.number: layout.placement(self._operators) for _, layout in self._layouts}
+        for (_, before), (since, after) in pairwise(self._layouts):
+            self._note_change(since, before, after)
+        self._find_only()
+
+    def _note_change(self, since: int, before: Layout, after: Layout) -> None:
+        pairs = zip(before.groups, after.groups, strict=True)
+        sources = {was.homes[bucket] for was, now in pairs for bucket in moved(was.homes, now.homes)}
+        placements = self._placements[before.number], self._placements[after.number]
+        self._changes[since] = Change(*placements, tuple(sorted(sources)))
 
     def _find_only(self) -> None:
         self._only = self._placements[self.newest.number] if len(self._layouts) == 1 else None

@@ -136,7 +136,7 @@ class TransactionNode:
             event.partition,
             id_window=self.config.id_window,
             replied=event.replied,
-            inline_bytes=self.config.inline_bytes // self.ledger.partitions,
+            inline_bytes=self.config.inline_bytes,
             new_store=self._new_store,
         )
         if self.ledger.sequencers + event.partition not in self.standbys:
@@ -194,10 +194,11 @@ class TransactionNode:
             partition.expects = standby is None
             while True:
                 epoch, made = partition.epoch, out if standby is None else []
-                if not partition.advance(made):
-                    break
-                if standby is not None:
+                moved = partition.advance(made)
+                if standby is not None and made:
                     _hold(standby, epoch, now_ms, made, out)
+                if not moved:
+                    break
 
     def _without_early_commits(self, out: list[Append]) -> list[Append]:
         """A node that finds a commit waits for the end of its epoch: this node's records of it come first."""

@@ -15,6 +15,7 @@ from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import (
     BadRecord,
     Cut,
+    Handover,
     ReadSetSnapshot,
     RoundBarrier,
     TimeoutAcknowledgement,
@@ -123,6 +124,8 @@ def _is_missing(kept: _KeptRecords, ledger: Ledger) -> bool:
             return ledger.epoch(message.epoch).barrier(message.round, message.partition) is None
         case ReadSetSnapshot():
             return message.partition not in ledger.epoch(message.epoch).read_sets
+        case Handover():
+            return ledger.handovers.of(message.epoch, message.partition) is None
         case TimeoutAcknowledgement():
             return ledger.hanging.acknowledged(message.epoch, message.partition) < message.count
         case _:  # a standby holds records as they are before they are cut into pieces

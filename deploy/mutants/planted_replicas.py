@@ -146,6 +146,7 @@ REPLICAS = (
 
 LAYOUT_LAWS = "tests/laws/test_layouts.py"
 LAYOUTS_ON_EPOCHS = "tests/unit/transactional/test_layouts.py"
+MOVING = "tests/unit/transactional/test_moving.py"
 
 LAYOUTS = (
     Mutant(
@@ -200,15 +201,15 @@ LAYOUTS = (
     Mutant(
         "a checkpoint forgets the layout",
         "transactional/epochs/ledger.py",
-        "            layouts=self.layouts.since(self.done + 1),\n",
+        "            layouts=self.layouts.since(self.done),\n",
         "",
         tests=(LAYOUTS_ON_EPOCHS,),
     ),
     Mutant(
         "a layout is forgotten an epoch too early",
         "transactional/layout.py",
+        "layouts[1][0] < before:",
         "layouts[1][0] <= before:",
-        "layouts[1][0] <= before + 1:",
         tests=(LAYOUT_LAWS,),
     ),
     Mutant(
@@ -217,5 +218,77 @@ LAYOUTS = (
         "if layout.number != newest.number + 1 or",
         "if layout.number not in (newest.number, newest.number + 1) or",
         tests=(LAYOUT_LAWS,),
+    ),
+    *(
+        Mutant(name, file, old, new, tests=(MOVING,))
+        for name, file, old, new in (
+            (
+                "keys that have moved away stay where they were, and no tombstone says so",
+                "transactional/state/moving.py",
+                "            self._store.apply(dict.fromkeys(gone[start : start + SLICE_ROWS]))\n",
+                "            pass\n",
+            ),
+            (
+                "a reply is left behind when its key moves",
+                "transactional/state/moving.py",
+                "            self._replies.take((reply for each in moved for reply in each.replies), order)\n",
+                "            pass\n",
+            ),
+            (
+                "a snapshot is made between a move and its epoch",
+                "transactional/state/partition.py",
+                "self.epoch == self.ledger.done + 1 != self._moves.done_before:",
+                "self.epoch == self.ledger.done + 1:",
+            ),
+            (
+                "a snapshot does not say that it holds all replies",
+                "transactional/state/partition.py",
+                "remembered, order, since, all_replies,",
+                "remembered, order, since, False,",
+            ),
+            (
+                "the next owner does not send again what may be missing",
+                "transactional/state/moving.py",
+                "if known is None or self._ledger.epoch(self._epoch).barrier(1, to) is None:",
+                "if known is None:",
+            ),
+            (
+                "a checkpoint forgets handovers",
+                "transactional/epochs/ledger.py",
+                "            handovers=self.handovers.records(self.done),\n",
+                "",
+            ),
+            (
+                "a checkpoint forgets the layout before a move",
+                "transactional/epochs/ledger.py",
+                "layouts=self.layouts.since(self.done),",
+                "layouts=self.layouts.since(self.done + 1),",
+            ),
+            (
+                "keys are handed over before the log has the epoch before",
+                "transactional/state/moving.py",
+                "if ledger.logged < epoch - 1:",
+                "if False:",
+            ),
+            (
+                "an epoch begins when one partition has handed over",
+                "transactional/epochs/handovers.py",
+                "if len(found) == len(change.sources) else None",
+                "if found else None",
+            ),
+            (
+                "an emptied partition is waited for",
+                "transactional/epochs/ledger.py",
+                "        partitions = self.partitions(barrier.epoch) if barrier.epoch > self.done else 0\n",
+                "        partitions = self.program.partitions if barrier.epoch > self.done else 0\n",
+            ),
+        )
+    ),
+    Mutant(
+        "a handover of another layout counts",
+        "transactional/epochs/handovers.py",
+        "handover.layout != change.after.number or ",
+        "",
+        tests=(LAYOUTS_ON_EPOCHS,),
     ),
 )

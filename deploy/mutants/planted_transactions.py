@@ -365,7 +365,7 @@ TRANSACTIONS = (
     Mutant(
         "a verdict counts behind the barrier of its round",
         "transactional/epochs/ledger.py",
-        " or any((number, round_, partition) not in self._expected for round_ in later):\n",
+        " or any((number, round_, partition) not in self._own for round_ in later):\n",
         ":\n",
         tests=(CRASHING + "test_a_verdict_behind_the_barrier_of_its_round_or_a_later_one_is_void",),
     ),

@@ -52,6 +52,7 @@ class ControlState(msgspec.Struct, array_like=True, kw_only=True):
     ] = []  # the newest incarnation under each name, in the order of their Hellos
     commands: list[str] = []  # ids of the commands that were taken, oldest first
     programs: ProgramState = ProgramState()
+    layouts: tuple[str, str, str] = ("", "", "")  # as ``LayoutFold`` has them
 
 
 class ControlCheckpoint(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -71,6 +72,8 @@ def encode_control_checkpoint(checkpoint: ControlCheckpoint) -> bytes:
     formats += [m.PARTS_VERSION for state in states for saved in state.checkpoints if isinstance(saved, m.PartSaved)]
     if checkpoint.state.programs != ProgramState():
         formats.append(m.PROGRAMS_VERSION)
+    if any(checkpoint.state.layouts):
+        formats.append(m.LAYOUTS_VERSION)
     return m.seal(checkpoint, MAX_CHECKPOINT_BYTES, max(formats, default=m.FIRST_VERSION))
 
 

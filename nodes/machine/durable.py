@@ -13,6 +13,8 @@ from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 KEPT_CHECKPOINTS = 3
 """Checkpoints of a partition that are known: the newest and what to fall back to."""
+KEPT_MERGED = 3
+"""Merged checkpoints that are known here; the log keeps what the oldest of them needs."""
 
 
 class Durable:

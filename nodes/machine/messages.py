@@ -32,6 +32,8 @@ SHARDS_VERSION = 7
 """Since this one contributions to sharded states leave apart."""
 PROGRAMS_VERSION = 8
 """Since this one a transactional job may change its program while it runs."""
+LAYOUTS_VERSION = 8
+"""Since this one keys of a transactional job may get other homes, and it more partitions."""
 MAX_CONTROL_BYTES = 1 << 20
 FORMER_BROADCAST_BYTES = 64 << 20
 MAX_BROADCAST_BYTES = 4 << 30
@@ -307,7 +309,7 @@ class Command(Message, frozen=True, tag="command"):
 
     @property
     def format(self) -> int:
-        return PROGRAMS_VERSION if self.name.startswith("program") else NUMBERED_VERSION
+        return PROGRAMS_VERSION if self.name.startswith(("program", "layout")) else NUMBERED_VERSION
 
 
 class SlotSent(Message, frozen=True, tag="slot"):

@@ -18,7 +18,8 @@ from nodes.errors import RunFailed
 from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.machine.config import ContinuedIncarnation, origin_of
-from nodes.machine.ownership.ownership import VERSION, Ownership
+from nodes.machine.ownership.commands import VERSION
+from nodes.machine.ownership.ownership import Ownership
 from nodes.streams.control_history import JobControlHistory
 from nodes.streams.io.partition_checkpoints import load_with_parts
 from nodes.streams.jobs import Description, create_topics, live_guard_ms

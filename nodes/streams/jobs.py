@@ -23,7 +23,8 @@ from nodes.machine import messages as m
 from nodes.machine.code_check import ACCEPT, JobMismatch, check_state, check_unknown, is_recorded, last_recorded
 from nodes.machine.config import ContinuedIncarnation, JobRun, contributed_states, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
-from nodes.machine.ownership.ownership import CODE, RETRY, VERSION, Ownership
+from nodes.machine.ownership.commands import CODE, RETRY, VERSION
+from nodes.machine.ownership.ownership import Ownership
 from nodes.runtime.heartbeat_topics import HEARTBEAT_RETENTION_MS
 from nodes.runtime.user_modules import import_user_module
 from nodes.streams.control_history import JobControlHistory, control_topic, heartbeat_topic

@@ -13,6 +13,7 @@ from nodes.runtime.control_reader import ControlReader
 from nodes.runtime.heartbeat_topics import HeartbeatTopics
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.checkpoints.ledger_load import LedgerLoad, LoadedLedger
+from nodes.transactions.layouts.proposing import LayoutProposer
 from nodes.transactions.steps import Clocks, Steps, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, control_topic
 from nodes.transactions.trimming import Trimming, trimmed_away
@@ -64,6 +65,7 @@ class TransactionDriver:
         self.units = Units(job, log, self.steps, claiming, checkpoints, self.standbys, load, self._read_control)
         self.ledger_load = LedgerLoad(checkpoints, DirectSaver() if ledger_loader is None else ledger_loader)
         self.control = ControlReader(log, topics.control)
+        self.proposer = LayoutProposer(log, topics, claiming, checkpoints)
         failure_timeout_ms = claiming.detector.failure_timeout_ms
         self._heartbeat_topics = HeartbeatTopics(
             log, claiming.node, topics.heartbeats, failure_timeout_ms=failure_timeout_ms
@@ -74,7 +76,7 @@ class TransactionDriver:
         self._handover_timeout_ms = handover_timeout_ms
         self._leaving_since_ms: int | None = None
         self._epochs = TopicPartition(topics.epochs, 0)
-        self._calls = [TopicPartition(topics.calls, number) for number in range(job.program.partitions)]
+        self._calls: dict[int, TopicPartition] = {}
         self._requests = [TopicPartition(topics.requests, number) for number in range(job.sequencers)]
         self._restarted_with: list[str] | None = None  # checkpoints that were known when this node had to begin anew
 
@@ -113,7 +115,7 @@ class TransactionDriver:
             if known and ready is not None and len(ready) == 1:
                 return epochs_moved, True
         for partition in sorted(node.partitions):
-            if ready is None or self._calls[partition] in ready:
+            if ready is None or self._calls_of(partition) in ready:
                 moved |= self._turn_calls(partition)
         moved |= self._turn_all_requests(ready, epochs_moved=epochs_moved)
         if node.standbys:
@@ -129,7 +131,7 @@ class TransactionDriver:
         A node that runs all alone ends an epoch in a turn, and cuts the next one.
         """
         moved = False
-        alone = len(self.node.partitions) == self.node.ledger.partitions
+        alone = len(self.node.partitions) >= self.node.ledger.partitions(self.node.ledger.done + 1)
         for number, sequencer in sorted(self.node.sequencers.items()):
             wanted = epochs_moved and (alone or sequencer.wants_requests or sequencer.is_behind)
             if ready is None or wanted or self._requests[number] in ready:
@@ -142,6 +144,7 @@ class TransactionDriver:
         now_ms, node = self._clocks.running_ms(), self.node
         commits = self.steps.commits.due(now_ms, at_once=False)
         notices = [] if only_own else self.checkpoints.turn(node.owned_partitions(), now_ms)
+        notices += [] if only_own else self.proposer.turn(node.ledger, now_ms)
         if commits or notices:
             with self.log.batched():
                 self.steps.send_commits(commits)
@@ -184,7 +187,7 @@ class TransactionDriver:
             return found
         found[self._epochs] = self.node.ledger.position
         for number, partition in self.node.partitions.items():
-            found[self._calls[number]] = partition.position
+            found[self._calls_of(number)] = partition.position
         for number, sequencer in self.node.sequencers.items():
             if sequencer.wants_requests:
                 found[self._requests[number]] = sequencer.position
@@ -194,6 +197,11 @@ class TransactionDriver:
     def is_waiting(self) -> bool:
         """Whether requests wait for the time at which they are cut."""
         return any(sequencer.waits_for_time for sequencer in self.node.sequencers.values())
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a partition here has more to send of what moves away from it."""
+        return any(partition.is_sending for partition in self.node.partitions.values())
 
     @property
     def is_quiet(self) -> bool:
@@ -241,7 +249,7 @@ class TransactionDriver:
 
         Raises ``TopicsTrimmed`` where these are the same as the last time, and ``error`` where nothing was trimmed.
         """
-        topics, places = self.job.topics, range(self.job.program.partitions)
+        topics, places = self.job.topics, range(self.claiming.ownership.partitions - self.job.sequencers)
         if self.has_begun and self.control.position < self.log.start_offset(*self.control.where):
             logger.info("node %s takes a checkpoint of the control topic over: %s", self.claiming.node, error)
             self._read_control()  # what it works on follows the claims that it missed, in the next turn
@@ -294,8 +302,14 @@ class TransactionDriver:
             self.steps.receive(e.EpochsRead(list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
+    def _calls_of(self, partition: int) -> TopicPartition:
+        where = self._calls.get(partition)
+        if where is None:
+            where = self._calls[partition] = TopicPartition(self.job.topics.calls, partition)
+        return where
+
     def _turn_calls(self, partition: int) -> bool:
-        chunk = self.log.poll(*self._calls[partition], self.node.partitions[partition].position)
+        chunk = self.log.poll(*self._calls_of(partition), self.node.partitions[partition].position)
         if chunk.values:
             self.steps.receive(e.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
         return bool(chunk.values)

@@ -15,13 +15,12 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from nodes.log.contract import Log, OffsetOutOfRange
-from transactional.epochs.messages import Request
+from transactional.epochs.messages import ReplyState, Request
 from transactional.errors import Aborted
 from transactional.external import ExternalRequest, external_request_of, perform
 from transactional.operators import Program
 from transactional.requests.requests import continuation, logged_step
 from transactional.state.partition import StatePartition
-from transactional.state.snapshots import ReplyState
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from holon.fingerprint.version import FORMAT, JobVersion
 from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.machine.code_check import JobMismatch
-from nodes.machine.ownership.ownership import VERSION
+from nodes.machine.ownership.commands import VERSION
 from nodes.transactions.control_history import control_history
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, control_topic
 from transactional.describing import version_of
@@ -91,6 +91,15 @@ def check_layout(job: str, begun: m.JobStarted | None, mine: KeyLayout, *, later
             f"job {job!r} was started with {'; '.join(gone) or 'less'}, and has {'; '.join(come) or 'less'} now: a job "
             f"keeps its operators and their partitions; give the program another name to start anew"
         )
+
+
+def key_layout(job: str, begun: m.JobStarted | None) -> KeyLayout:
+    """The keys as the job began. Raises ``JobMismatch`` where another release has begun it, or nobody yet."""
+    found = None if begun is None else _layout(begun.fingerprint)
+    if found is None:
+        text = "no node has begun it yet" if begun is None else "another release has begun it in a way that is unknown"
+        raise JobMismatch(f"job {job!r}: {text}")
+    return found
 
 
 def fingerprint(layout: KeyLayout) -> str:

@@ -207,6 +207,7 @@ class TransactionProcess(NodeShell):
         soon = self.driver.is_waiting or self.external.running
         quiet_s = QUIET_WAIT_S if self.driver.is_quiet else IDLE_WAIT_S
         idle_s = WATCH_WAIT_S if self.driver.watches else quiet_s
+        fed |= self.driver.is_sending
         return Wait(self.driver.waits_for() | self.feeding.waits_for(), 0.0 if fed else CUT_WAIT_S if soon else idle_s)
 
     def _follow_program(self) -> None:

@@ -6,7 +6,7 @@ import time
 
 from nodes.errors import RunFailed
 from nodes.log.contract import Log, TopicPartition
-from nodes.machine.ownership.assignment import shares
+from nodes.machine.ownership.assignment import grown, shares
 from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.control_history import control_history
 from nodes.transactions.topics import TransactionTopics
@@ -31,4 +31,6 @@ def wait_until_settled(
 
 def _is_settled(ownership: Ownership, groups: tuple[int, ...], nodes: int) -> bool:
     owners = ownership.owners()
-    return len(ownership.members) == nodes and owners == shares(groups, sorted(ownership.members), owners)
+    return len(ownership.members) == nodes and owners == shares(
+        grown(groups, len(owners)), sorted(ownership.members), owners
+    )

@@ -39,7 +39,7 @@ class TransactionJob:
 
     @property
     def units(self) -> int:
-        """Request partitions first, then state partitions."""
+        """Those that the job begins with: request partitions first, then state partitions."""
         return self.sequencers + self.program.partitions
 
 

@@ -42,6 +42,11 @@ class TransactionTopics:
         return f"{self.job}-txn-replies"
 
     @property
+    def of_state_partitions(self) -> tuple[str, ...]:
+        """The topics that have a partition for each of the state."""
+        return self.calls, self.commits, self.replies
+
+    @property
     def control(self) -> str:
         return f"{self.job}-txn-control"
 
@@ -61,15 +66,19 @@ def control_topic(topics: TransactionTopics) -> ControlTopic:
 
 
 def create_topics(log: Log, program: Program, sequencers: int) -> TransactionTopics:
-    """Make what is not there; raises ``TopicExists`` where a topic has another number of partitions."""
+    """Make what is not there; raises ``TopicExists`` where a topic has another number of partitions.
+
+    Those of state partitions may have more, since their number may grow.
+    """
     topics = TransactionTopics(program.name)
     log.create_topic(topics.control, 1)
     log.create_topic(topics.control_checkpoints, 1)
     log.create_topic(topics.heartbeats, 1, retention_ms=HEARTBEAT_RETENTION_MS)
     log.create_topic(topics.requests, sequencers)
-    log.create_topic(topics.calls, program.partitions)
-    log.create_topic(topics.commits, program.partitions)
-    log.create_topic(topics.replies, program.partitions)
+    known = log.topics()
+    for topic in topics.of_state_partitions:
+        if known.get(topic, 0) <= program.partitions:
+            log.create_topic(topic, program.partitions)
     log.create_topic(topics.epochs, 1)
     return topics
 

@@ -84,7 +84,7 @@ class Trimming:
         if not self._checkpoints.first_epoch_needed():
             return []
         topics, trims, sequencers = self._topics, self._trims, self._checkpoints.sequencers
-        needed = [self._needed(sequencers + number) for number in range(node.ledger.partitions)]
+        needed = [self._needed(unit) for unit in range(sequencers, self._checkpoints.ownership.partitions)]
         found: list[TrimRequest] = []
         if 0 in owned:
             found.append((topics.epochs, 0, trims.epochs(min(needed))))

@@ -15,10 +15,9 @@ from nodes.transactions.topics import TransactionTopics
 from tests.integration.processes import PLENTY_S, ROOT, until
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
-from transactional.epochs.messages import Request
+from transactional.epochs.messages import ReplyState, Request
 from transactional.external import ExternalRequest, external_request_of
 from transactional.requests.requests import continuation, partition_of, proof_of
-from transactional.state.snapshots import ReplyState
 from transactional.state.values import encode
 
 SHOP = Operator("shop", partitions=2)

@@ -52,7 +52,7 @@ class Replay:
     def check(self) -> Replayed:
         """Raises ``AssertionError`` where a reply is not that of the plain loop, or a request has not exactly one."""
         requests = {name: asked for s in range(self.sequencers) for name, asked in self._requests(s)}
-        written = [list(self._replies(p)) for p in range(self.program.partitions)]
+        written = [list(self._replies(p)) for p in range(self.log.partitions(self.topics.replies))]
         read = [reply for replies in written for reply in ascending(replies)]
         answered = sorted((each.reply.sequencer, each.reply.offset, each.reply.index) for each in read)
         assert answered == sorted(requests), "each request has one reply"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -83,14 +84,20 @@ def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wi
     for step, number, partitions in drawn:
         since += step
         newest = history.newest
-        homes = {each.group: spread_least(each.homes, min(partitions, newest.partitions)) for each in newest.groups}
+        homes = {each.group: spread_least(each.homes, partitions) for each in newest.groups}
         proposed = msgspec.structs.replace(newest.changed(homes), number=newest.number + 1 + number)
-        assert history.add(since, proposed) == (number == 0)
-        if number == 0:
+        counts = number == 0 and since > holds[-1][0]
+        assert history.add(since, proposed) == counts
+        if counts:
             holds.append((since, proposed))
     epoch = data.draw(st.integers(0, since + 2))
     expected = [layout for first, layout in holds if first <= epoch][-1]
     assert history.at(epoch) == expected
+    for (_, before), (first, after) in pairwise(holds):
+        change, pairs = history.change(first), zip(before.groups, after.groups, strict=True)
+        assert change is not None and (change.before.number, change.after.number) == (before.number, after.number)
+        assert set(change.sources) == {w.homes[b] for w, n in pairs for b in moved(w.homes, n.homes)}
+        assert all(history.is_member(p, first) == (p < after.partitions) for p in range(10))
     assert history.placement(epoch).number == expected.number
     # A checkpoint of an epoch has what is needed for it and all later ones.
     kept = msgspec.msgpack.decode(msgspec.msgpack.encode(history.since(epoch)), type=list[tuple[int, Layout]])
@@ -98,8 +105,11 @@ def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wi
     later = range(epoch, since + 3)
     assert [restored.at(each) for each in later] == [history.at(each) for each in later]
     numbers = [history.at(each).number for each in later]
-    history.forget(epoch)
+    changes = [history.change(each) is None for each in later[1:]]
+    assert [restored.change(each) is None for each in later[1:]] == changes
+    history.forget(epoch + 1)  # the move before that epoch needs the layout before it
     assert [history.placement(each).number for each in later] == numbers
+    assert [history.change(each) is None for each in later[1:]] == changes
     assert history.since(epoch) == restored.since(epoch)
 
 
@@ -109,14 +119,15 @@ def test_what_is_no_layout_is_refused_by_name() -> None:
     a, b = Group(4, None), Group(2, ":")
     with pytest.raises(ValueError, match="3 homes for 1024 buckets"):
         GroupHomes(a, (0, 1, 2))
-    with pytest.raises(ValueError, match="a home in partition 9"):
+    with pytest.raises(ValueError, match="its last home in partition 9"):
         msgspec.structs.replace(first, groups=(GroupHomes(a, (9,) * 1024),))
     with pytest.raises(KeyError):
         first.changed({Group(3, None): (0,)})
     wider = first.changed({b: spread_least(first.homes_of(b), 6)})
     assert (wider.number, wider.partitions, wider.homes_of(a)) == (1, 6, first.homes_of(a))
     history = LayoutHistory(operators)
-    assert not history.add(3, wider), "there is no node for partitions 4 and 5"
-    narrower = first.changed({b: spread_least(first.homes_of(b), 1)})
-    assert not history.add(3, msgspec.structs.replace(narrower, groups=narrower.groups[:1])), "a group is missing"
-    assert history.add(3, narrower)
+    missing = msgspec.structs.replace(wider, groups=[each for each in wider.groups if each.group == b])
+    assert not history.add(3, missing), "a group is missing"
+    assert history.add(3, wider)
+    narrower = wider.changed({a: spread_least(first.homes_of(a), 1), b: spread_least(wider.homes_of(b), 2)})
+    assert (narrower.partitions, history.add(4, narrower), history.placement(4).partitions) == (2, True, 2)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tests.sim.transactions_world import REQUESTS, Life, World
-from transactional.epochs.messages import Request
+from transactional.epochs.messages import ReplyState, Request
 from transactional.errors import Aborted
 from transactional.external import ANSWER_BYTES, external_request_of, perform
 from transactional.requests.requests import continuation, logged_step
-from transactional.state.snapshots import ReplyState
 
 
 class ExternalCallsWorld(World):

@@ -10,11 +10,14 @@ from random import Random
 from typing import Any
 
 from holon.fingerprint.version import JobVersion
+from nodes.errors import RunFailed, SettingsError
 from nodes.log.contract import Log
 from nodes.machine import messages as m
+from nodes.machine.ownership.layouts import outcome_of
 from nodes.machine.ownership.programs import PROGRAM, ProgramFold, Proposal, argument
 from nodes.transactions.control_history import control_history
 from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.topics import FIRST_INCARNATION
 from nodes.transactions.upgrades.programs import NodePrograms, named_program
 from tests.sim.late_log import LateLog
@@ -40,9 +43,12 @@ class Met:
     restored: int = 0
     ledger_waits: int = 0
     upgrades: int = 0
+    layouts: int = 0
+    moved: int = 0
+    resumed: int = 0
 
     def add(self, other: Met) -> None:
-        for name in ("answered", "saved", "promotions", "handovers", "stalls", "restored", "ledger_waits", "upgrades"):
+        for name in [each for each in vars(self) if each != "kills"]:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for why, count in other.kills.items():
             self.kills[why] = self.kills.get(why, 0) + count
@@ -69,6 +75,9 @@ class Fleet(Stage):
         self.away_ms = self.away_draw.choice([0, 0, 100, 1_000, 12_000])  # at most, of the store at a node's start
         self.leave_draw = Random(seed ^ 0x1EA7E)  # so is this one
         self.leave_odds = self.leave_draw.choice([0.0, 0.001, 0.004])
+        self.layout_draw = Random(seed ^ 0x1A707)  # and this one
+        self.layout_odds = self.layout_draw.choice([0.0, 0.005, 0.02])
+        self.control = control_history(self.log, self.topics, 1)
         self.leaving: set[str] = set()
         self.stalled_until: dict[str, int] = {}
         self.savers: dict[str, dict[str, SlowSaver]] = {}
@@ -238,6 +247,24 @@ class Fleet(Stage):
             requests.append(WireRequest(name, "count", key, "add", [1]))
         self.client.send_all(requests)
 
+    def repartition(self) -> None:
+        """Somebody requests another number of partitions, if none is under way; nodes see to it from then on."""
+        draw = self.layout_draw
+        try:
+            requests = Repartitioning(self.log, self.topics)
+            requests.request(["count"], draw.randrange(1, 6), draw.choice(["least", "all"]))
+        except (RunFailed, SettingsError):
+            return  # one is under way, there are as many, or no node lives
+        self.met.layouts += 1
+
+    def _has_layout(self) -> bool:
+        """Whether the last one that was requested holds."""
+        layouts = self.control.read().layouts
+        if layouts.open is None and layouts.number and (outcome := outcome_of(layouts, layouts.number)) is not None:
+            self.met.moved += outcome.keys or 0
+            self.met.resumed += outcome.resumed
+        return layouts.open is None
+
     def receive(self) -> None:
         self.client.poll()
         for name, count in self.client.take_all():
@@ -247,7 +274,7 @@ class Fleet(Stage):
 
     def go_on(self, turns: int) -> None:
         """Requests in bursts, with pauses in which checkpoints have less and less to save."""
-        busy_until, draw = 0, self.draw
+        busy_until, draw, draw_layout = 0, self.draw, self.layout_draw.random
         for number in range(turns):
             if draw.random() < 0.01:
                 busy_until = number + draw.choice([5, 40, 200])
@@ -255,6 +282,8 @@ class Fleet(Stage):
                 self.ask(draw.randrange(1, 10))
             if self.upgrade_draw.random() < self.upgrade_odds:
                 self.propose()
+            if draw_layout() < self.layout_odds:
+                self.repartition()
             self.turn()
             self.receive()
         self.heal()
@@ -268,9 +297,10 @@ class Fleet(Stage):
         for _ in range(PATIENCE_TURNS):
             self.turn()
             self.receive()
-            if not self.sent and not self.births:
+            if not self.sent and not self.births and self._has_layout():
                 return
-        raise AssertionError(f"{len(self.sent)} requests have no reply: {sorted(self.sent)[:5]}")
+        waits_for = {name: driver.proposer.waits_for for name, (driver, _) in self.nodes.items()}
+        raise AssertionError(f"{len(self.sent)} requests have no reply: {sorted(self.sent)[:5]}; layouts: {waits_for}")
 
     def check(self) -> None:
         """Acknowledged requests have taken effect, once: on this fleet, and on one that begins with its checkpoints."""

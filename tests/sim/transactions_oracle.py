@@ -6,6 +6,7 @@ import json
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from tests.sim.transactions_world import World
@@ -14,12 +15,14 @@ from transactional.epochs.ledger import FIRST_EPOCH, Ledger
 from transactional.epochs.messages import Reply
 from transactional.external import ContinuedTransaction, is_external_request
 from transactional.operators import StateKey, Target
-from transactional.requests.replies import Numbered, ascending
+from transactional.requests.replies import Numbered, ReplyBook, ascending, entity_of
 from transactional.requests.requests import partition_of
 from transactional.state.values import decode, encode
 from transactional.state.versioned_values import parted
 
 T = TypeVar("T")
+FORGETS_NOTHING = 10_000
+"""An ``id_window`` that is longer than any run."""
 
 
 @dataclass
@@ -49,6 +52,9 @@ class Tally:
     judged: int = 0
     upgraded: int = 0
     void_cuts: int = 0
+    moved_keys: int = 0
+    moved_replies: int = 0
+    partitions_made: int = 0
 
     def add(self, other: Tally) -> None:
         for name in vars(self):
@@ -73,7 +79,7 @@ class Check:
         self.ledger = Ledger(world.versions.known(), world.sequencers)
         for value in world.epochs_topic():
             self.ledger.apply(value)
-        replies = [reply for p in range(world.program.partitions) for reply in ascending(world.replies(p))]
+        replies = [reply for p in range(world.partitions) for reply in ascending(world.replies(p))]
         self.replies = sorted(replies, key=lambda each: each.epoch)
         self.first: dict[int, Numbered] = {}
         for each in self.replies:
@@ -94,6 +100,10 @@ class Check:
         self.tally.layouts = self.ledger.layouts.newest.number
         self.tally.versions = self.ledger.versions.newest.number
         self.tally.upgraded = sum(parted(value)[0] > 1 for value in serial.state.values())
+        handovers = [each for number in range(self.ledger.done + 1) for each in self.ledger.handovers.known(number)]
+        self.tally.moved_keys = sum(each.keys for each in handovers)
+        self.tally.moved_replies = sum(each.replies for each in handovers)
+        self.tally.partitions_made = self.world.partitions - self.world.program.partitions
         return self.tally
 
     # --- commit order -----------------------------------------------------------------------------------------------
@@ -237,14 +247,34 @@ class Check:
 
     def check_states(self, expected: dict[StateKey, bytes]) -> None:
         """Every owner has finished the last epoch and holds the state of the plain loop."""
-        owned, place = set(), self.ledger.layouts.placement(self.ledger.done + 1).place
+        owned, last = set(), self.ledger.layouts.placement(self.ledger.done + 1)
         for life in self.world.lives:
             for number, partition in life.node.partitions.items():
-                mine = {key: value for key, value in expected.items() if place(*key) == number}
+                mine = {key: value for key, value in expected.items() if last.place(*key) == number}
                 assert partition.epoch == self.ledger.done + 1, f"partition {number} stands in epoch {partition.epoch}"
                 assert dict(partition.store.everything()) == mine, f"partition {number} differs from the plain loop"
+                self.check_remembered(number, partition.replies)
                 owned.add(number)
-        assert owned == set(range(self.world.program.partitions))
+        assert owned == set(range(self.world.partitions))
+
+    def check_remembered(self, number: int, replies: ReplyBook) -> None:
+        """Each reply is remembered where its key lives, as it was first given; where ids are not forgotten, all are."""
+        last = self.ledger.layouts.placement(self.ledger.done + 1)
+        found: dict[tuple[int, str], bytes | Aborted | None] = {}
+        for sequencer, _, given in replies.remembered():
+            assert (entity := entity_of(given.call)) is not None and last.place(*entity) == number, given
+            found[sequencer, given.id] = given.result if given.failure is None else given.failure
+        mine = {(reply.sequencer, reply.id): _outcome(reply) for home, reply in self.homes_of_replies if home == number}
+        if self.world.config.id_window < FORGETS_NOTHING:
+            mine = {name: outcome for name, outcome in mine.items() if name in found}
+        assert found == mine, f"partition {number} remembers other replies than the plain loop gives"
+
+    @cached_property
+    def homes_of_replies(self) -> list[tuple[int, Reply]]:
+        """The first replies, and where they are remembered in the end."""
+        last = self.ledger.layouts.placement(self.ledger.done + 1)
+        asked = [(self.request(each.reply), each.reply) for each in self.first.values()]
+        return [(last.place(request["operator"], request["key"]), reply) for request, reply in asked]
 
 
 def continued_of(asked: dict[str, Any]) -> ContinuedTransaction | None:

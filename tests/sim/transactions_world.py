@@ -13,15 +13,13 @@ from nodes.log.contract import FetchedRecords
 from nodes.log.memory import MemoryLog
 from tests.sim.memory_spill import MemorySpill
 from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES, REQUESTS, Life
-from tests.sim.transactions_scripts import ENTITIES
 from tests.sim.transactions_versions import Versions
 from transactional import Program
 from transactional import events as e
-from transactional.epochs.messages import NewLayout, Replies, reply_message, to_bytes
+from transactional.epochs.messages import Replies, reply_message
 from transactional.epochs.sequencer import EpochConfig, first_needed
 from transactional.epochs.trimming import Trims
 from transactional.execution.crashing import Apart, Trying
-from transactional.layout import Group, Homes, LayoutHistory
 from transactional.node import TransactionNode
 from transactional.requests.requests import WireRequest, partition_of, request_record
 from transactional.state.restored import restored_state
@@ -43,6 +41,8 @@ class World:
     """Let it run with ``act``, end it with ``heal``, then ask for replies and the epochs topic."""
 
     apart: Apart | None = None
+    unrest = 0
+    """So many steps are still to be full of faults."""
 
     def __init__(
         self,
@@ -59,7 +59,8 @@ class World:
         self.draw = Random(seed)
         self.side = Random(seed + 1)  # what files a snapshot has
         self.placing = Random(seed + 2)
-        self.layouts = LayoutHistory(program.operators)
+        self.partitions = program.partitions
+        """How many there are; some may take no part in the newest epochs."""
         self.sequencers = sequencers
         self.config = config
         self.log = MemoryLog()
@@ -106,12 +107,16 @@ class World:
     def append_request(self, sequencer: int, record: bytes) -> None:
         """Any bytes as a request; ``after`` keeps what was acknowledged before it."""
         where = sequencer, self.log.end_offset(REQUESTS, sequencer)
-        epochs = (each.epoch for p in range(self.program.partitions) for each in self.replies(p))
+        epochs = (each.epoch for p in range(self.partitions) for each in self.replies(p))
         self.after[where] = max(epochs, default=0)
         self.log.append(REQUESTS, sequencer, [record])
 
     def act(self) -> None:
-        """One node does one small thing."""
+        """One node does one small thing; just after a layout was proposed, much besides."""
+        if self.unrest:
+            self.unrest -= 1
+            if self.placing.random() < 0.06:
+                self.placing.choice([self.save, self.save, self.forget, self.crash, self.overlap])()
         life = self.draw.choice(self.awake())
         with self._begins_again(life):
             self._act(life)
@@ -150,26 +155,16 @@ class World:
         for sequencer in sorted(dead.node.sequencers):
             self.take_sequencer(self.draw.choice(self.lives), sequencer)
 
-    def propose_layout(self) -> None:
-        """Somebody proposes the next layout, or one that is known: buckets without a key have other homes in it."""
-        newest, draw = self.layouts.newest, self.placing
-        homes: dict[Group, Homes] = {}
-        for group, before in ((each.group, each.homes) for each in newest.groups):
-            keys = (key for name, key in ENTITIES if Group.of(self.program.operators[name]) == group)
-            used = {group.bucket(key) for key in keys}
-            homes[group] = tuple(
-                home if bucket in used else draw.randrange(newest.partitions) for bucket, home in enumerate(before)
-            )
-        layout = newest.changed(homes)
-        layout = replace(layout, number=layout.number - (draw.random() < 0.3))
-        self.layouts.add(0, layout)
-        self.log.append(EPOCHS, 0, [to_bytes(NewLayout(layout))])
+    def oldest_kept(self) -> int:
+        """Up to this epoch nobody need know anything; 0: all is needed."""
+        kept = [self._kept(partition) for partition in range(self.partitions)]
+        return min(each[0][-1].ledger.done for each in kept) if all(kept) else 0
 
     def overlap(self) -> None:
         """A node takes over what another one still works on."""
         life = self.draw.choice(self.lives)
         if self.draw.random() < 0.5:
-            self.take(life, self.draw.randrange(self.program.partitions))
+            self.take(life, self.draw.randrange(self.partitions))
         else:
             self.take_sequencer(life, self.draw.randrange(self.sequencers))
 
@@ -194,7 +189,7 @@ class World:
         window = life.node.config.id_window
         state = None
         if snapshot is not None:
-            state = restored_state(snapshot, chain[:-1], id_window=window, new_store=self._new_store)
+            state = restored_state(snapshot, chain[:-1], id_window=window, new_store=self.new_store)
         taken = e.PartitionTaken(partition, self._last_reply(partition), state, commits)
         life.keep(life.node.step(taken, self.now_ms))
         self.chains[id(life.node.partitions[partition])] = chain
@@ -235,8 +230,8 @@ class World:
 
     def forget(self) -> None:
         """Nodes drop what no kept snapshot needs."""
-        if len(self.snapshots) == self.program.partitions:
-            before = min(self._kept(partition)[0][-1].ledger.done for partition in self.snapshots) + 1
+        if len(self.snapshots) == self.partitions:
+            before = self.oldest_kept() + 1
             for life in self.lives:
                 life.node.receive(e.EpochsCovered(before))
                 life.begun = max(life.begun, before - 1)
@@ -265,7 +260,7 @@ class World:
             }
             life.trims.sample(life.node, ends)
             return
-        kept = [self._kept(partition) for partition in range(self.program.partitions)]
+        kept = [self._kept(partition) for partition in range(self.partitions)]
         if any(len(each) < KEPT for each in kept):
             return
         needed = [each[0][-1].ledger.done for each in kept]
@@ -322,15 +317,15 @@ class World:
 
     def _born(self) -> Life:
         begin = None
-        if len(self.snapshots) == self.program.partitions:
+        if len(self.snapshots) == self.partitions:
             oldest = [self._kept(partition)[0][-1].ledger for partition in sorted(self.snapshots)]
             begin = min(oldest, key=lambda ledger: ledger.done)
         trying = Trying(f"life{next(self.names)}", self.apart)
-        given = self.versions.drawn(), self.sequencers, self.config, begin, self._new_store
+        given = self.versions.drawn(), self.sequencers, self.config, begin, self.new_store
         node = TransactionNode(*given, trying=trying, history_end=self.log.end_offset(EPOCHS, 0))
         return Life(node, 0 if begin is None else begin.done)
 
-    def _new_store(self) -> Store | SpillingStore:
+    def new_store(self) -> Store | SpillingStore:
         """Half of them have room for hardly anything."""
         if self.side.random() < 0.5:
             return Store()
@@ -384,6 +379,7 @@ class World:
         while self._write(life):
             moved = True
         waits = any(each.waiting for each in life.node.sequencers.values())
+        waits |= any(each.is_sending for each in life.node.partitions.values())
         return moved or waits or life.node.ledger.done > before
 
     # --- afterwards -------------------------------------------------------------------------------------------------

@@ -6,19 +6,19 @@ partition. The first record of a slot wins, and the decision is the join of all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
-from typing import TypeVar
 
-from transactional.conflicts.nondeterminism import crashed_elsewhere, parted, read_sets_differ
+from transactional.conflicts.nondeterminism import crashed_elsewhere
 from transactional.epochs.decision import decide
 from transactional.epochs.epoch import Epoch
+from transactional.epochs.handovers import Handovers
 from transactional.epochs.messages import (
     Attempt,
     BadRecord,
     Crashes,
     Cut,
     EpochMessage,
+    Handover,
     NewLayout,
     NewProgram,
     ReadSetSnapshot,
@@ -28,8 +28,8 @@ from transactional.epochs.messages import (
     TimeoutProposal,
     epoch_message,
     epoch_messages,
-    slot_of,
 )
+from transactional.epochs.own_records import OwnRecords
 from transactional.epochs.pieces import RecordPieces
 from transactional.execution.crashing import Crashing
 from transactional.execution.hanging import Hung, TimeoutProposals
@@ -41,7 +41,6 @@ from transactional.program_versions import KnownPrograms, VersionHistory
 from transactional.state.snapshots import LedgerState, PostponedState
 
 FIRST_EPOCH = 1
-_Own = TypeVar("_Own", RoundBarrier, ReadSetSnapshot)
 
 
 class Ledger:
@@ -51,8 +50,8 @@ class Ledger:
         self.versions = VersionHistory(sequencers, KnownPrograms.of(program))
         self.program = self.versions.programs.own
         self.sequencers = sequencers
-        self.partitions = self.program.partitions
         self.layouts = LayoutHistory(self.versions.operators())
+        self.handovers = Handovers(self.layouts)
         self.done = FIRST_EPOCH - 1
         self.position = 0  # on the epochs topic
         self.history_end = 0
@@ -61,16 +60,14 @@ class Ledger:
         self.crashing = Crashing()
         self.raised = Raised()
         self.changes = 0  # counts what was learned by reading; what this node has made itself is none
-        self.bad_messages = 0
-        self.repeats = 0
-        self.void_cuts = 0
+        self.bad_messages = self.repeats = self.void_cuts = 0
         self.epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
         self._pieces = RecordPieces()
         self._next_cut = [FIRST_EPOCH] * sequencers
         self._cut_to = [0] * sequencers
         self._forgotten = FIRST_EPOCH
         self._empty = Epoch(0)
-        self._expected: set[tuple[int, int, int]] = set()  # epoch, round (of read-set snapshots: none), partition
+        self._own = OwnRecords()
 
     # --- queried by sequencers and partitions -----------------------------------------------------------------------
 
@@ -94,15 +91,19 @@ class Ledger:
         """Whether it was made under the layout and the version of the program that hold in its epoch."""
         return (cut.layout, cut.program) == (self.layouts.placement(cut.epoch).number, self.versions.number(cut.epoch))
 
+    def partitions(self, number: int) -> int:
+        """How many state partitions take part in the epoch, as far as is known while nobody has cut it."""
+        return self.layouts.placement(number).partitions
+
     def is_sequenced(self, number: int) -> bool:
         """Whether the transactions of the epoch, and their TIDs, are known."""
         epoch = self.epochs.get(number)
         return epoch is not None and epoch.base is not None and len(epoch.cuts) == self.sequencers
 
     def is_open(self, number: int) -> bool:
-        """Whether the epoch has transactions: a sequencer has cut it, or some were postponed to it."""
+        """Whether it is to be cut: a sequencer has, some transactions were postponed to it, or keys move before it."""
         epoch = self.epochs.get(number)
-        return epoch is not None and bool(epoch.cuts or epoch.carried)
+        return self.layouts.change(number) is not None or (epoch is not None and bool(epoch.cuts or epoch.carried))
 
     def tid(self, number: int, sequencer: int, index: int) -> int:
         """TID of the request with this index in the cut (Styx, equation 1)."""
@@ -117,12 +118,12 @@ class Ledger:
     @property
     def logged(self) -> int:
         """The last epoch whose outcome follows from the log alone: of later ones, own records are on their way."""
-        return min((epoch - 1 for epoch, _, _ in self._expected), default=self.done) if self._expected else self.done
+        return self._own.logged(self.done)
 
     @property
     def expects(self) -> int:
         """Of how many own records it has made use, and has not read them."""
-        return len(self._expected)
+        return len(self._own)
 
     def expect(self, message: RoundBarrier | ReadSetSnapshot) -> None:
         """Count what this node has just made, and sends: it is a function of the log, so who reads it finds the same.
@@ -131,27 +132,11 @@ class Ledger:
         """
         if message.epoch <= self.done:
             return
-        self._expected.add(slot_of(message))
+        self._own.add(message)
         if isinstance(message, RoundBarrier):
             self._take_barrier(message)
         else:
             self._take_read_set(message)
-
-    def _came(self, message: RoundBarrier | ReadSetSnapshot) -> bool:
-        """True for one that was expected. Raises ``Nondeterministic`` if it is another one."""
-        name = slot_of(message)
-        if name not in self._expected:
-            return False
-        self._expected.discard(name)
-        epoch = self.epoch(message.epoch)
-        if isinstance(message, RoundBarrier):
-            own = epoch.barrier(message.round, message.partition)
-            if own is not None and own != message:
-                raise parted(message, own, {}, {})
-        elif (logged := epoch.read_sets.get(message.partition, message)) != message:
-            assert isinstance(message, ReadSetSnapshot)
-            raise read_sets_differ(message, logged)
-        return True
 
     # --- as one value -----------------------------------------------------------------------------------------------
 
@@ -169,21 +154,18 @@ class Ledger:
             next_cut=list(self._next_cut),
             cut_to=list(self._cut_to),
             cuts=[epoch.cuts[s] for epoch in later for s in sorted(epoch.cuts)],
-            barriers=self._read(
+            barriers=self._own.without(
                 barriers[p] for e in later for _, barriers in sorted(e.barriers.items()) for p in sorted(barriers)
             ),
-            read_sets=self._read(epoch.read_sets[p] for epoch in later for p in sorted(epoch.read_sets)),
+            read_sets=self._own.without(epoch.read_sets[p] for epoch in later for p in sorted(epoch.read_sets)),
             pieces=self._pieces.kept(),
             hanging=self.hanging.records(),
             closed=self.hanging.closed,
             crashing=self.crashing.records(self.done),
-            layouts=self.layouts.since(self.done + 1),
+            layouts=self.layouts.since(self.done),
             programs=self.versions.records(),
+            handovers=self.handovers.records(self.done),
         )
-
-    def _read(self, messages: Iterable[_Own]) -> list[_Own]:
-        """Without those that only this node knows."""
-        return [each for each in messages if slot_of(each) not in self._expected]
 
     @classmethod
     def restored(cls, program: Program | KnownPrograms, sequencers: int, state: LedgerState) -> Ledger:
@@ -194,6 +176,7 @@ class Ledger:
         made.crashing = Crashing(state.crashing)
         made.versions = VersionHistory(sequencers, made.versions.programs, state.programs)
         made.layouts = LayoutHistory(made.versions.operators(), state.layouts)
+        made.handovers = Handovers(made.layouts, state.handovers)
         carried = [
             Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
         ]
@@ -219,6 +202,7 @@ class Ledger:
         self.hanging.forget(before)
         self.crashing.forget(before)
         self.layouts.forget(before)
+        self.handovers.forget(before)
 
     # --- the fold ---------------------------------------------------------------------------------------------------
 
@@ -275,14 +259,17 @@ class Ledger:
             case NewProgram(program):
                 self.changes += self.versions.add(self.last_cut + 1, self._next_cut, self._cut_to, program)
                 self.layouts.learn(self.versions.operators())
+            case Handover():
+                self._receive_handover(message)
 
     def has_read(self, position: int) -> None:
         """All records before this offset were applied."""
         waited, self.position = self.position < self.history_end, position
         if waited:
             self.changes += 1
-            if position >= self.history_end and len(self.epoch(self.done + 1).read_sets) == self.partitions:
-                self.crashing.find_due(self.done + 1)
+            number = self.done + 1
+            if position >= self.history_end and len(self.epoch(number).read_sets) == self.partitions(number):
+                self.crashing.find_due(number)
             self._finish()
 
     def _crashes(self, crashes: Crashes) -> None:
@@ -292,7 +279,7 @@ class Ledger:
         later = [
             round_ for round_, barriers in found.barriers.items() if round_ >= crashes.round and partition in barriers
         ]
-        if number <= self.logged or any((number, round_, partition) not in self._expected for round_ in later):
+        if number <= self.logged or any((number, round_, partition) not in self._own for round_ in later):
             self.crashing.pass_over(crashes)
         elif self.crashing.accuse(crashes) and later:
             raise crashed_elsewhere(crashes)
@@ -325,16 +312,28 @@ class Ledger:
             following.base = epoch.base + max(each.count for each in epoch.cuts.values())
             number += 1
 
-    def _receive_barrier(self, barrier: RoundBarrier) -> None:
-        if self.hanging.close(barrier.epoch - 1) and self.position < self.history_end:
+    def _receive_handover(self, handover: Handover) -> None:
+        if handover.epoch <= self.done or not self.handovers.take(handover):
+            self.repeats += 1
+            return
+        self.changes += 1
+        self._close(handover.epoch - 1)  # its partition has ended that
+
+    def _close(self, number: int) -> None:
+        """By the log, some partition has ended this epoch."""
+        if self.hanging.close(number) and self.position < self.history_end:
             self.changes += 1
             self._finish()  # which waited for possible timeout proposals of these epochs
-        if not self._came(barrier):
+
+    def _receive_barrier(self, barrier: RoundBarrier) -> None:
+        self._close(barrier.epoch - 1)
+        if not self._own.came(barrier, self.epoch(barrier.epoch)):
             self.changes += 1
             self._take_barrier(barrier)
 
     def _take_barrier(self, barrier: RoundBarrier) -> None:
-        if barrier.epoch <= self.done or not 0 <= barrier.partition < self.partitions:
+        partitions = self.partitions(barrier.epoch) if barrier.epoch > self.done else 0
+        if not 0 <= barrier.partition < partitions:
             self.repeats += 1
             return
         epoch = self._at(barrier.epoch)
@@ -344,7 +343,7 @@ class Ledger:
             self.repeats += 1
             return
         barriers[barrier.partition] = barrier
-        if len(barriers) == self.partitions and all(each.contribution is not None for each in barriers.values()):
+        if len(barriers) == partitions and all(each.contribution is not None for each in barriers.values()):
             epoch.last_round = barrier.round
             epoch.decision = decide(
                 self.versions.outline(epoch.number), [barriers[p].contribution for p in sorted(barriers)]
@@ -354,18 +353,19 @@ class Ledger:
                 self._finish()
 
     def _receive_read_set(self, read_set: ReadSetSnapshot) -> None:
-        if not self._came(read_set):
+        if not self._own.came(read_set, self.epoch(read_set.epoch)):
             self.changes += 1
             self._take_read_set(read_set)
 
     def _take_read_set(self, read_set: ReadSetSnapshot) -> None:
-        if read_set.epoch <= self.done or not 0 <= read_set.partition < self.partitions:
+        partitions = self.partitions(read_set.epoch) if read_set.epoch > self.done else 0
+        if not 0 <= read_set.partition < partitions:
             self.repeats += 1
             return
         epoch = self._at(read_set.epoch)
         if epoch.read_sets.setdefault(read_set.partition, read_set) is not read_set:
             self.repeats += 1
-        elif len(epoch.read_sets) == self.partitions:
+        elif len(epoch.read_sets) == partitions:
             self._finish()
 
     def _finish(self) -> None:
@@ -379,11 +379,11 @@ class Ledger:
 
     def _is_over(self, epoch: Epoch) -> bool:
         """Whether the outcome is known; what conflicted is run again if nothing prevents it."""
-        if epoch.outcome is None and len(epoch.read_sets) == self.partitions:
-            number, hanging = epoch.number, self.hanging
+        number, hanging = epoch.number, self.hanging
+        if epoch.outcome is None and len(epoch.read_sets) == (partitions := self.partitions(number)):
             may_hang = self.position < self.history_end and number > hanging.closed
             may_crash = self.crashing.holds_back(number)
-            if not may_hang and not may_crash and not hanging.holds_back(number, self.partitions):
+            if not may_hang and not may_crash and not hanging.holds_back(number, partitions):
                 made = self._run_again(epoch)
                 if isinstance(made, Hung):
                     hanging.found(number, made)

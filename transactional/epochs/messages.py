@@ -124,6 +124,51 @@ class NewProgram(msgspec.Struct, array_like=True, frozen=True, tag="program"):
     program: ProgramVersion
 
 
+class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A reply that may be requested again; ``result`` None: ``failure`` holds the reason.
+
+    ``offset``: where its request was last seen. ``call``: the request, or its name (``requests/replies.py``).
+    """
+
+    sequencer: int
+    id: str
+    call: Request | bytes
+    offset: int
+    tid: int
+    result: bytes | None
+    failure: Aborted | None
+
+
+class MovedState(msgspec.Struct, array_like=True, frozen=True, tag="moved"):
+    """Part ``index`` of what moves from state partition ``source`` to another one before this epoch begins.
+
+    ``rows``: operator, key, value. ``order``: sequencer, offset and id of remembered requests, oldest first.
+    """
+
+    source: int
+    epoch: int
+    index: int
+    rows: list[tuple[str, str, bytes]]
+    replies: list[ReplyState] = []
+    order: list[tuple[int, int, str]] = []
+
+
+class Handover(msgspec.Struct, array_like=True, frozen=True, tag="handover"):
+    """A state partition has sent all that moves away from it before this epoch begins, by that layout.
+
+    One of another layout than the epoch's is void. ``keys``, ``size_bytes``, ``replies``: how much, to be shown.
+    """
+
+    partition: int
+    epoch: int
+    layout: int
+    sends: Addressed
+    keys: int
+    size_bytes: int
+    replies: int
+    inline: bool = False
+
+
 class Contribution(msgspec.Struct, array_like=True, frozen=True):
     """The contribution of a partition to the epoch's transactions, by TID; all lists ascend.
 
@@ -278,8 +323,9 @@ EpochMessage = (
     | Crashes
     | NewLayout
     | NewProgram
+    | Handover
 )
-CallMessage = Forward | Calls | RecordPiece
+CallMessage = Forward | Calls | MovedState | RecordPiece
 CommitMessage = Commit | RecordPiece
 _epochs: msgspec.msgpack.Decoder[EpochMessage | MessageBatch] = msgspec.msgpack.Decoder(EpochMessage | MessageBatch)
 _calls: msgspec.msgpack.Decoder[CallMessage] = msgspec.msgpack.Decoder(CallMessage)

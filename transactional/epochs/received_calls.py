@@ -10,6 +10,8 @@ from transactional.epochs.messages import (
     Calls,
     Cut,
     Forward,
+    Handover,
+    MovedState,
     RecordPiece,
     RoundBarrier,
     call_message,
@@ -23,7 +25,7 @@ class ReceivedCalls:
 
     def __init__(self, number: int) -> None:
         self._number = number
-        self._records: dict[tuple[int, bytes], Forward | Calls] = {}
+        self._records: dict[tuple[int, bytes], Forward | Calls | MovedState] = {}
         self._pieces = RecordPieces()
         self._first_offset: dict[int, int] = {}  # of an epoch's records
         self.position = 0
@@ -50,7 +52,7 @@ class ReceivedCalls:
         if not isinstance(message, RecordPiece):
             self._records[message.epoch, digest(data)] = message
 
-    def of(self, epoch: int, senders: Sequence[Cut | RoundBarrier]) -> list[CallMessage] | None:
+    def of(self, epoch: int, senders: Sequence[Cut | RoundBarrier | Handover]) -> list[CallMessage] | None:
         """The messages of these to this partition, None if one of the records was not read yet."""
         found: list[CallMessage] = []
         for sender in senders:

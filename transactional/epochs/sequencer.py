@@ -214,7 +214,7 @@ class Sequencer:
         rounds = last.last_round or 1
         if rounds == 1:
             return ledger.is_sequenced(number - 1)
-        return len(current.barriers.get(rounds - 1, {})) == ledger.partitions
+        return len(current.barriers.get(rounds - 1, {})) == ledger.partitions(number - 1)
 
     def _end_of_cut(self, first: int) -> int:
         """Behind the last request of the cut: whole records, as many as the limits allow, at least one."""
@@ -236,7 +236,7 @@ class Sequencer:
         A request lives where its key does in the epoch of its cut; of one that is refused that is not known.
         """
         by_place: dict[int, Forward] = {}
-        places, anywhere = placement.places, self.number % self.ledger.partitions
+        places, anywhere = placement.places, self.number % placement.partitions
         for index, request in enumerate(requests):
             refused = request.kind is Kind.REFUSE
             to = anywhere if refused else places[request.operator].partition_of(request.key)

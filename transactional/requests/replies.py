@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
 
-from transactional.epochs.messages import Kind, Replies, Reply, Request
+from transactional.epochs.messages import Kind, Replies, Reply, ReplyState, Request
 from transactional.errors import Aborted
 from transactional.external import external_request_of, is_external_request
-from transactional.state.snapshots import PartitionState, Remembered, ReplyState
-from transactional.state.values import decode, digest, encode
+from transactional.state.snapshots import PartitionState, Remembered
+from transactional.state.values import DIGEST_BYTES, decode, digest, encode
 
 RECORD_BYTES = 1 << 18
 """A record of replies holds no more than this, or one reply."""
@@ -41,6 +42,8 @@ class ReplyBook:
         self._given = self._memory.given
         self._order = self._memory.order
         self._fresh: dict[int, int] = {}  # by sequencer: what was remembered since the last snapshot
+        self.all_changed = False
+        """Whether the next ``changes`` gives all, since some have come from other partitions, or gone there."""
         self.external_requests: dict[tuple[int, str], ReplyState] = {}
         """Of transactions that wait for an external call; no client gets these, and they are not forgotten."""
 
@@ -112,7 +115,7 @@ class ReplyBook:
         replies: dict[tuple[int, str], ReplyState] = {}
         newest = []
         for sequencer, order in sorted(self._order.items()):
-            count = len(order) if whole else min(len(order), self._fresh.get(sequencer, 0))
+            count = len(order) if whole or self.all_changed else min(len(order), self._fresh.get(sequencer, 0))
             fresh = list(islice(reversed(order), count))[::-1]
             newest.append((sequencer, len(order), fresh))
             for _, name in fresh:
@@ -120,12 +123,44 @@ class ReplyBook:
                 if given is not None:
                     replies[sequencer, name] = given
         self._fresh = {}
+        self.all_changed = False
         return list(replies.values()), newest
 
     def follow(self, state: PartitionState) -> None:
         """Take over what ``changes`` gave, one after the other."""
         self._memory.follow(state)
         self.external_requests = {name: each for name, each in self._given.items() if is_external_request(each.failure)}
+
+    # --- from one state partition to another -------------------------------------------------------------------------
+
+    def remembered(self) -> Iterator[tuple[int, int, ReplyState]]:
+        """Sequencer, offset and reply of each request that is remembered, oldest first; of an id perhaps several."""
+        for sequencer, order in sorted(self._order.items()):
+            for offset, name in order:
+                if (given := self._given.get((sequencer, name))) is not None:
+                    yield sequencer, offset, given
+
+    def forget_all(self, gone: Container[tuple[int, str]]) -> None:
+        """These are remembered elsewhere now."""
+        self.all_changed = True
+        for name in [name for name in self._given if name in gone]:
+            del self._given[name]
+            self.external_requests.pop(name, None)
+        for sequencer, order in self._order.items():
+            self._order[sequencer] = deque(each for each in order if (sequencer, each[1]) not in gone)
+
+    def take(self, replies: Iterable[ReplyState], order: Iterable[tuple[int, int, str]]) -> None:
+        """Remember what other partitions have remembered until now, as ``MovedState`` has it."""
+        self.all_changed = True
+        for each in replies:
+            name = each.sequencer, each.id
+            self._given[name] = each
+            if each.failure is not None and is_external_request(each.failure):
+                self.external_requests[name] = each
+        for sequencer, offset, name in order:
+            self._order.setdefault(sequencer, deque()).append((offset, name))
+        for sequencer, found in self._order.items():  # of equal offsets, its own ones first
+            self._order[sequencer] = deque(sorted(found, key=itemgetter(0)))
 
     def _again(self, request: Request, coming: Container[tuple[int, str]]) -> tuple[int, bytes | Aborted] | None:
         """The reply to what is not run; None if the reply of the first request is still to come."""
@@ -202,7 +237,7 @@ def request_fingerprint(request: Request, outcome: bytes | Aborted | None = None
 def same_call(kept: Request | bytes, request: Request) -> bool:
     """Whether the request makes the same call."""
     if isinstance(kept, bytes):
-        return kept == call_name(request)
+        return kept in (name := call_name(request), name[:DIGEST_BYTES])
     return (kept.arguments, kept.key, kept.function, kept.operator) == (
         request.arguments,
         request.key,
@@ -212,10 +247,18 @@ def same_call(kept: Request | bytes, request: Request) -> bool:
 
 
 def call_name(kept: Request | bytes) -> bytes:
-    """Names the call, so that an id that is used for another one is noticed."""
+    """Names the call, so that an id that is used for another one is noticed: a digest, and where its key lives."""
     if isinstance(kept, bytes):
         return kept
-    return digest(encode((kept.operator, kept.key, kept.function, kept.arguments)))
+    name = digest(encode((kept.operator, kept.key, kept.function, kept.arguments)))
+    return name + encode((kept.operator, kept.key))
+
+
+def entity_of(kept: Request | bytes) -> tuple[str, str] | None:
+    """The operator and the key of a call; None: a release before format 7 of snapshots has named it without."""
+    if isinstance(kept, Request):
+        return kept.operator, kept.key
+    return decode(kept[DIGEST_BYTES:], tuple[str, str]) if len(kept) > DIGEST_BYTES else None
 
 
 def reused(name: str) -> Aborted:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
 
-from transactional.conflicts.detection import Received, Reexecution, Share
+from transactional.conflicts.detection import Received, Reexecution
 from transactional.conflicts.nondeterminism import parted, timed_out_alone
 from transactional.conflicts.read_set_snapshots import read_set_snapshot_of
 from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
@@ -40,7 +40,9 @@ from transactional.execution.execution import Execution
 from transactional.execution.site import Site
 from transactional.requests.replies import ReplyBook, records_of
 from transactional.state.logged_commits import LoggedCommits
+from transactional.state.moving import Moves
 from transactional.state.restored import RestoredState
+from transactional.state.shares import Shares
 from transactional.state.snapshot_request import SnapshotRequest
 from transactional.state.snapshots import FORMAT_VERSION, LedgerState, PartitionState, StateSnapshot
 from transactional.state.spilling import SpillingStore
@@ -52,7 +54,7 @@ class StatePartition:
     """One partition of every operator, with its own executions, replies and state.
 
     ``replied``: the identity of the last reply that is known to be on the log; earlier ones are not written again.
-    ``inline_bytes``: what a round sends up to this size travels in its barrier.
+    ``inline_bytes``: what a round of all partitions sends up to this size travels in its barriers.
     """
 
     def __init__(
@@ -66,8 +68,8 @@ class StatePartition:
         new_store: Callable[[], Store | SpillingStore] = Store,
     ) -> None:
         self.ledger = ledger
-        self._inline_bytes = inline_bytes
-        self._share = Share(0, 0)  # of the epoch in work
+        self._all_inline_bytes = inline_bytes
+        self._shares = Shares.of(ledger.program.limits, inline_bytes, ledger.partitions(ledger.done + 1))
         self.number = number
         self.epoch = FIRST_EPOCH
         self.store = new_store()
@@ -87,6 +89,7 @@ class StatePartition:
         self.writes = 0
         self._snapshot_request = SnapshotRequest()
         self._caution = Caution(ledger.crashing, number)
+        self._moves = Moves(ledger, number)
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
@@ -130,26 +133,24 @@ class StatePartition:
         """Commits on the log that this partition has not come to yet."""
         return len(self._commits)
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether it has more to send of what moves away from it: time alone brings that."""
+        return self._moves.are_sending
+
     def _maybe_snapshot(self) -> None:
-        """Not while this partition is behind the ledger or inside an epoch."""
-        if not self._running.round and self.epoch == self.ledger.done + 1:
+        """Not while this partition is behind the ledger, inside an epoch, or changed already for the next one."""
+        if not self._running.round and self.epoch == self.ledger.done + 1 != self._moves.done_before:
             self._snapshot_request.make(self.epoch - 1, self._snapshot)
 
     def _snapshot(self, since: int | None) -> StateSnapshot:
+        all_replies = self.replies.all_changed
         remembered, order = self.replies.changes(whole=since is None)
         rows = self.store.copied() if since is None else self.store.changed
         state = PartitionState(
-            version=FORMAT_VERSION,
-            partition=self.number,
-            calls_offset=self.calls_needed,
-            commits_offset=self.commits_offset,
-            committed=self.committed,
-            ledger=self.ledger.snapshot(),
-            items=[],
-            replies=remembered,
-            reply_order=order,
-            since=since,
-        )
+            FORMAT_VERSION, self.number, self.calls_needed, self.commits_offset, self.committed,
+            self.ledger.snapshot(), [], remembered, order, since, all_replies,
+        )  # fmt: skip
         self.store.changed = {}
         return StateSnapshot(state, rows)
 
@@ -175,12 +176,16 @@ class StatePartition:
         return bad
 
     def advance(self, out: list[Append]) -> bool:
-        """Do the next thing that the log allows; False if it allows nothing."""
+        """Do the next thing that the log allows; False if it allows nothing, or the rest is for the next step."""
         if self._begun is not None and self.ledger.hanging.check_begun(self.number, self._begun):
             self._begun = None
         epoch, running = self.ledger.epoch(self.epoch), self._running
         self._caution.check(self.epoch, running.round, running.without)
         if running.round == 0:
+            if self._moves.are_due(self.epoch):
+                return self._change_homes(out)
+            if not self.ledger.layouts.is_member(self.number, self.epoch):
+                return self.ledger.done >= self.epoch and self._end_epoch()
             if self._commits:
                 self._find_commit()
             return self._first_round(epoch, out) if self._logged is None else self._take_over(epoch, self._logged, out)
@@ -193,6 +198,13 @@ class StatePartition:
             return self._ship(epoch, out)
         self._complete(epoch, out)
         return True
+
+    # --- between epochs ---------------------------------------------------------------------------------------------
+
+    def _change_homes(self, out: list[Append]) -> bool:
+        changed = self._moves.advance(self.epoch, self.store, self.replies, self.received, out)
+        self.writes += changed or 0
+        return changed is not None
 
     # --- rounds -----------------------------------------------------------------------------------------------------
 
@@ -214,9 +226,9 @@ class StatePartition:
 
     def _run_first(self, epoch: Epoch, forwards: Sequence[CallMessage], out: list[Append]) -> None:
         running, placement = self._running, self.ledger.layouts.placement(self.epoch)
-        program, partitions = self.ledger.versions.program(self.epoch), self.ledger.partitions
+        program = self.ledger.versions.program(self.epoch)
         running.site.use(program, placement.places)
-        self._share = Share(program.limits.max_calls // partitions, program.limits.max_bytes // partitions)
+        self._shares = Shares.of(program.limits, self._all_inline_bytes, placement.partitions)
         running.leave_out(self.ledger.crashing.accused(self.epoch, self.number))
         roots = [
             (each.tid, each.time_ms, request)
@@ -249,7 +261,7 @@ class StatePartition:
 
     def _next_round(self, epoch: Epoch, out: list[Append]) -> bool:
         barriers = epoch.barriers.get(self._running.round, {})
-        if len(barriers) < self.ledger.partitions:
+        if len(barriers) < self._shares.partitions:
             return False
         received = self.received.of(self.epoch, [barriers[p] for p in sorted(barriers)])
         return received is not None and self._run(epoch, partial(self._run_next, epoch, received), out)
@@ -264,7 +276,7 @@ class StatePartition:
         arriving: dict[int, list[WireCall | WireResult]] = {}
         for tid, item in items:
             arriving.setdefault(tid, []).append(item)
-        self._running.revalidate(epoch, self._share, arriving)
+        self._running.revalidate(epoch, self._shares.share, arriving)
         self._end_round(epoch, items, out)
 
     def _end_round(self, epoch: Epoch, received: Iterable[tuple[int, Received]], out: list[Append]) -> None:
@@ -274,10 +286,10 @@ class StatePartition:
         sent, self._running.site.sent = self._running.site.sent, {}
         self._running.reexecution.add(received, sent)
         records = [(to, to_bytes(Calls(self.number, self.epoch, round_, items))) for to, items in sorted(sent.items())]
-        sends, inline = addressed(records, self._inline_bytes)
+        sends, inline = addressed(records, self._shares.inline_bytes)
         if not inline:  # what has a next barrier was read there
             out += [AppendCalls(to, data) for to, data in records if epoch.barrier(round_ + 1, to) is None]
-        contribution = None if sends else self._running.contribution(self._share)
+        contribution = None if sends else self._running.contribution(self._shares.share)
         barrier = RoundBarrier(self.number, self.epoch, round_, sends, contribution, inline, without)
         known = epoch.barrier(round_, self.number)
         if known is None:
@@ -370,13 +382,13 @@ class StatePartition:
         self.replies.recall(commit.replies, commit.calls, {s: cut.to_offset for s, cut in epoch.cuts.items()})
         self._reply(self.replies.shown(commit.replies), out)
         self._logged = None
-        self._end_epoch()
-        return True
+        return self._end_epoch()
 
-    def _end_epoch(self) -> None:
+    def _end_epoch(self) -> bool:
         self.epoch += 1
         self.received.forget_before(self.epoch)
         self._maybe_snapshot()
+        return True
 
     def _none_running(self) -> RunningEpoch:
         site = Site(self.ledger.program, self.store, self.number, raised=self.ledger.raised)

@@ -32,6 +32,13 @@ class RestoredState:
     replies: ReplyBook
 
 
+def empty_state(
+    partition: int, ledger: LedgerState, id_window: int, new_store: Callable[[], Store | SpillingStore] = Store
+) -> RestoredState:
+    """Of a state partition that takes no part in epoch ``ledger.done``: as it is at the end of that epoch."""
+    return RestoredState(partition, ledger, 0, 0, 0, new_store(), ReplyBook(id_window))
+
+
 def restored_state(
     newest: PartitionState,
     rests_on: Iterable[PartitionState] = (),

@@ -46,6 +46,8 @@ class Continuity:
 
     def _count(self, state: PartitionState) -> None:
         """As many replies have to be there as the snapshot counts as remembered."""
+        if state.all_replies:
+            self._remembered.clear()
         for sequencer, count, newest in state.reply_order:
             found = self._remembered.get(sequencer, 0) + len(newest)
             if found < count:

@@ -20,20 +20,23 @@ from transactional.epochs.messages import (
     Attempt,
     Crashes,
     Cut,
+    Handover,
     ReadSetSnapshot,
     RecordPiece,
+    ReplyState,
     Request,
     RoundBarrier,
     TimeoutAcknowledgement,
     TimeoutProposal,
 )
-from transactional.errors import Aborted
 from transactional.layout import Layout
 from transactional.operators import StateKey
 from transactional.program_versions import ProgramSince
 from transactional.state.values import BadValue, decode, encode
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
+_READ = (6, 7)
+"""The formats that this version reads. Before 7, names of long calls did not hold their keys."""
 UNSAID = -1
 """In place of the epoch since which a snapshot holds changes: it was made by a version that did not record it."""
 SLICE_ROWS = 2000
@@ -58,7 +61,7 @@ class PostponedState(msgspec.Struct, array_like=True, frozen=True):
 class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     """The fold over the epochs topic before ``epochs_offset``, without the epochs up to ``done``.
 
-    ``closed``: see ``TimeoutProposals``. ``layouts``: that of the next epoch and later ones, each with the epoch from
+    ``closed``: see ``TimeoutProposals``. ``layouts``: that of epoch ``done`` and later ones, each with the epoch from
     which it holds; none: keys are still where the first layout has them. ``programs``: all versions; none: the first.
     """
 
@@ -77,21 +80,7 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     crashing: list[Attempt | Crashes] = []
     layouts: list[tuple[int, Layout]] = []
     programs: list[ProgramSince] = []
-
-
-class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A reply that may be requested again; ``result`` None: ``failure`` holds the reason.
-
-    ``offset``: where its request was last seen.
-    """
-
-    sequencer: int
-    id: str
-    call: Request | bytes
-    offset: int
-    tid: int
-    result: bytes | None
-    failure: Aborted | None
+    handovers: list[Handover] = []
 
 
 class PartitionState(msgspec.Struct, array_like=True, frozen=True):
@@ -99,6 +88,7 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
 
     ``reply_order``: sequencer, how many of its replies are remembered in all, offsets and ids of the newest of them.
     ``since``: the epoch of the one that it continues; None: it is whole. See ``state/snapshot_chain.py``.
+    ``all_replies``: those of the ones that it rests upon are not remembered any more, unless they are here.
     """
 
     version: int
@@ -111,6 +101,7 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     replies: list[ReplyState]
     reply_order: list[tuple[int, int, list[tuple[int, str]]]]
     since: int | None = UNSAID
+    all_replies: bool = False
 
 
 class _RawItems(msgspec.Struct, array_like=True, frozen=True):
@@ -126,6 +117,7 @@ class _RawItems(msgspec.Struct, array_like=True, frozen=True):
     replies: msgspec.Raw
     reply_order: msgspec.Raw
     since: msgspec.Raw = msgspec.Raw()
+    all_replies: msgspec.Raw = msgspec.Raw()
 
 
 class _StateHead(msgspec.Struct, array_like=True, frozen=True):
@@ -175,11 +167,11 @@ def snapshot_bytes(state: PartitionState) -> bytes:
 def snapshot_state(data: bytes) -> PartitionState:
     """Raises ``BadValue``, also for one of a newer format."""
     version = decode(data, _StateHead).version
-    if version != FORMAT_VERSION:
-        raise BadValue(f"a snapshot of format {version!r}: this version reads {FORMAT_VERSION}")
+    if version not in _READ:
+        raise BadValue(f"a snapshot of format {version!r}: this version reads {_READ[0]} to {_READ[-1]}")
     raw = decode(data, _RawItems)
     fields = [b"\x90" if name == "items" else bytes(getattr(raw, name)) for name in _RawItems.__struct_fields__]
-    there = [field for field in fields if field]  # a snapshot of an earlier version does not say ``since``
+    there = [field for field in fields if field]  # a snapshot of an earlier version does not have the last ones
     return msgspec.structs.replace(
         decode(_array(len(there)) + b"".join(there), PartitionState), items=_decoded(raw.items)
     )
@@ -203,6 +195,9 @@ class Remembered:
 
     def follow(self, state: PartitionState) -> None:
         """Go on from what ``state`` rests upon to ``state``."""
+        if state.all_replies:
+            self.given.clear()
+            self.order.clear()
         self.given.update(((each.sequencer, each.id), each) for each in state.replies)
         for sequencer, count, newest in state.reply_order:
             order = self.order.setdefault(sequencer, deque())
@@ -228,7 +223,10 @@ def merged_replies(states: Sequence[PartitionState]) -> PartitionState:
     order = [(sequencer, counts[sequencer], list(memory.order[sequencer])) for sequencer in sorted(counts)]
     names = dict.fromkeys((sequencer, name) for sequencer, _, newest in order for _, name in newest)
     replies = [memory.given[each] for each in names if each in memory.given]
-    return msgspec.structs.replace(last, items=[], replies=replies, reply_order=order, since=states[0].since)
+    has_all = any(state.all_replies for state in states)
+    return msgspec.structs.replace(
+        last, items=[], replies=replies, reply_order=order, since=states[0].since, all_replies=has_all
+    )
 
 
 def merged_rows(runs: Sequence[Iterable[Row]], *, whole: bool) -> Iterator[Row]:

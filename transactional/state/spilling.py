@@ -80,6 +80,10 @@ class SpillingStore:
         newer = ((key, self._in_memory((operator, key))) for key in with_prefix(fresh, prefix))
         return [(key, value) for key, value in merge(spilled, newer, key=_first) if value is not None]
 
+    def forget_order(self) -> None:
+        """As ``Store.forget_order``."""
+        self._ordered.clear()
+
     def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
         """Commit writes; None deletes."""
         self.changed.update(writes)

@@ -40,6 +40,10 @@ class Store:
         """All rows, in any order."""
         return self.items.items()
 
+    def forget_order(self) -> None:
+        """Ahead of many writes, each of which would be put in its place: ordered keys are found again by a scan."""
+        self._ordered.clear()
+
     def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
         """Commit writes; None deletes."""
         self.changed.update(writes)

@@ -16,6 +16,7 @@ from nodes.cli.txn.call import EXAMPLE as CALL_EXAMPLE
 from nodes.cli.txn.call import call
 from nodes.cli.txn.doctor import EXAMPLE as DOCTOR_EXAMPLE
 from nodes.cli.txn.doctor import doctor
+from nodes.cli.txn.layout import LAYOUT_EXAMPLE, REPARTITION_EXAMPLE, layout, repartition
 from nodes.cli.txn.replay import EXAMPLE as REPLAY_EXAMPLE
 from nodes.cli.txn.replay import replay
 from nodes.cli.txn.serve import EXAMPLE as SERVE_EXAMPLE
@@ -107,6 +108,8 @@ def make_id(
 app.command("call", epilog=CALL_EXAMPLE)(call)
 app.command("serve", epilog=SERVE_EXAMPLE)(serve)
 app.command("bench", epilog=EXAMPLE)(bench)
+app.command("repartition", epilog=REPARTITION_EXAMPLE)(repartition)
+app.command("layout", epilog=LAYOUT_EXAMPLE)(layout)
 app.command("doctor", epilog=DOCTOR_EXAMPLE)(doctor)
 app.command("replay", epilog=REPLAY_EXAMPLE)(replay)
 app.command("upgrade", epilog=UPGRADE_EXAMPLE)(upgrade)

@@ -95,6 +95,11 @@ def standbys(partition: int, nodes: Iterable[str], owner: str | None, replicas: 
     return [name for name in rendezvous(partition, nodes) if name != owner][: max(replicas - 1, 0)]
 
 
+def grown(groups: Sequence[int], units: int) -> tuple[int, ...]:
+    """Sizes of the ranges now that there are so many units: those that came belong to the last one."""
+    return (*groups[:-1], units - sum(groups[:-1]))
+
+
 def shares(
     groups: Sequence[int], live: Sequence[str], owners: Mapping[int, str | None], keeping: Collection[str] = ()
 ) -> dict[int, str]:

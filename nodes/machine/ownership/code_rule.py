@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from holon.fingerprint.version import JobVersion
 from nodes.machine.code_check import ACCEPT, JobMismatch, check_state, check_unknown, is_recorded, last_recorded
-from nodes.machine.ownership.ownership import CODE, CODE_BESIDE, Ownership
+from nodes.machine.ownership.commands import CODE, CODE_BESIDE
+from nodes.machine.ownership.ownership import Ownership
 
 ANEW = "give the program another name to start anew"
 

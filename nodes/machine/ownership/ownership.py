@@ -20,22 +20,12 @@ from nodes.checkpoints.file_names import is_merged_name
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.control_state import NO_INCARNATION, ControlledPartition, ControlState
-from nodes.machine.durable import KEPT_CHECKPOINTS, Durable, is_named, reaches, rests_on
+from nodes.machine.durable import KEPT_CHECKPOINTS, KEPT_MERGED, Durable, is_named, reaches, rests_on
 from nodes.machine.facts import Fact
+from nodes.machine.ownership import commands as c
+from nodes.machine.ownership.layouts import LayoutFold
 from nodes.machine.ownership.programs import COMMANDS, ProgramFold
 from wcrdt.replica.slots import Position
-
-RETRY = "retry"
-"""Name of a ``Command``: what failed before it is worth another try for those who start after it."""
-CODE, CODE_BESIDE = "code", "code beside"
-"""Names of ``Command``s: from here on the job goes on with this version alone, or with it beside those before."""
-VERSION = "version"
-"""Where JobStarted describes the version that the job began with."""
-KEPT_CODES = 4
-KEPT_NODE_INCARNATIONS, KEPT_COMMANDS = 1024, 256
-"""Names of nodes whose incarnations are counted, beside those of members; commands that are known to be taken."""
-KEPT_MERGED = 3
-"""Merged checkpoints that are known here; the log keeps what the oldest of them needs."""
 
 
 class Ownership:
@@ -56,20 +46,19 @@ class Ownership:
 
     def _begin(self, incarnation: int, started: m.JobStarted | None, partitions: int) -> None:
         self.changes += 1
-        self.incarnation = incarnation
-        self.started = started
+        self.incarnation, self.started = incarnation, started
         self.retries = self.merged_count = 0
         self.codes: list[str] = []
         """Versions of the program that may work on the job, as text, the newest last; none: of a release without."""
-        if started is not None and VERSION in started.description:
-            self.codes.append(started.description[VERSION])
+        if started is not None and c.VERSION in started.description:
+            self.codes.append(started.description[c.VERSION])
         self._members: dict[str, int] = {}
         self._node_incarnations: dict[str, int] = {}  # by name, that of the newest Hello last
         self._commands: dict[str, None] = {}  # ids, the newest last
         self._stopping: set[str] = set()
         self._merged: list[m.MergedSaved] = []  # oldest first
         self._partitions = [ControlledPartition() for _ in range(partitions)]
-        self.programs = ProgramFold()
+        self.programs, self.layouts = ProgramFold(), LayoutFold()
         self._durable = Durable()
 
     # --- as one value -------------------------------------------------------------------------------------------
@@ -89,6 +78,7 @@ class Ownership:
             node_incarnations=list(self._node_incarnations.items()),
             commands=list(self._commands),
             programs=self.programs.state(),
+            layouts=(self.layouts.proposed, self.layouts.outcome, self.layouts.layout),
         )
 
     def restore(self, state: ControlState) -> None:
@@ -99,7 +89,7 @@ class Ownership:
         self._members, self._stopping = dict(state.members), set(state.stopping)
         self._node_incarnations, self._commands = dict(state.node_incarnations), dict.fromkeys(state.commands)
         self._merged, self._partitions = list(state.merged), [known.copied() for known in state.partitions]
-        self.programs = ProgramFold(state.programs)
+        self.programs, self.layouts = ProgramFold(state.programs), LayoutFold(*state.layouts)
 
     @classmethod
     def restored(cls, state: ControlState) -> Ownership:
@@ -141,7 +131,7 @@ class Ownership:
         self._members[node] = number
         self._node_incarnations.pop(node, None)
         self._node_incarnations[node] = node_incarnation
-        while len(self._node_incarnations) > KEPT_NODE_INCARNATIONS + len(self._members):
+        while len(self._node_incarnations) > c.KEPT_NODE_INCARNATIONS + len(self._members):
             gone = next(name for name in self._node_incarnations if name not in self._members)
             del self._node_incarnations[gone]
         return f.NodeJoined(node, number)
@@ -252,22 +242,33 @@ class Ownership:
             return []
         if command.id:
             self._commands[command.id] = None
-            if len(self._commands) > KEPT_COMMANDS:
+            if len(self._commands) > c.KEPT_COMMANDS:
                 del self._commands[next(iter(self._commands))]
-        if command.name == RETRY:
+        if command.name == c.RETRY:
             self.retries += 1
             return [f.RetryRequested(self.retries)]
-        if command.name in (CODE, CODE_BESIDE):
-            before = self.codes if command.name == CODE_BESIDE else []
-            self.codes = [*(each for each in before if each != command.argument), command.argument][-KEPT_CODES:]
+        if command.name in (c.CODE, c.CODE_BESIDE):
+            before = self.codes if command.name == c.CODE_BESIDE else []
+            self.codes = [*(each for each in before if each != command.argument), command.argument][-c.KEPT_CODES :]
             return [f.CodeAccepted(command.argument)]
         if command.name in COMMANDS:  # what holds takes the place of codes that were accepted before
             self.codes = self.programs.take(command.name, command.argument) or self.codes
             return []
+        if command.name in (c.LAYOUT, c.LAYOUT_DONE) and self._owners_save:
+            return self._layout(command)
         if command.name != "stop" or not self._members:
             return []
         self._stopping, self.changes = set(self._members), self.changes + 1
         return [f.FleetStopRequested(tuple(sorted(self._stopping)))]
+
+    def _layout(self, command: m.Command) -> list[Fact]:  # units may become more, and never fewer
+        if command.name == c.LAYOUT_DONE:
+            self.layouts.done(command.argument)
+        elif (proposed := self.layouts.propose(command.argument)) is not None:
+            more = range(len(self._partitions), min(proposed.units, m.MAX_PARTITIONS))
+            self._partitions += [ControlledPartition() for _ in more]
+            self.changes += 1
+        return []
 
     # --- what follows from the records read so far --------------------------------------------------------------
 
@@ -381,7 +382,7 @@ class Ownership:
         return hashlib.blake2b(msgspec.msgpack.encode(self.snapshot()), digest_size=16).hexdigest()
 
 
-_HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {
+_HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {  # heartbeats: no part of this state
     m.Hello: Ownership._hello,
     m.Leaving: Ownership._leaving,
     m.Goodbye: Ownership._goodbye,
@@ -397,4 +398,3 @@ _HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {
     m.Crashed: Ownership._crashed,
     m.Command: Ownership._command,
 }
-"""Heartbeats are missing here: whether a node is alive is no part of this state."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nodes.machine import facts as f
 from nodes.machine.membership.failure_detector import Detector
 from nodes.machine.membership.suspicion_backoff import SuspicionBackoff
-from nodes.machine.ownership.assignment import shares
+from nodes.machine.ownership.assignment import grown, shares
 from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.ownership.unowned_units import UnownedUnits
 
@@ -118,7 +118,7 @@ class Sharing:
         self, nodes: Collection[str], owners: Mapping[int, str | None], keeping: Collection[str]
     ) -> dict[int, str]:
         live = sorted(node for node in nodes if not self.ownership.is_stopping(node))
-        return shares(self._groups or (self.ownership.partitions,), live, owners, keeping)
+        return shares(grown(self._groups, self.ownership.partitions), live, owners, keeping)
 
     def _may_take(self, owner: str, now_ms: int) -> bool:
         backoff = self._suspicion_backoff.may_take(owner, self.detector.silence_ms(owner, now_ms), now_ms)

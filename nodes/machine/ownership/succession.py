@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from nodes.machine.ownership.assignment import heirs
+from nodes.machine.ownership.assignment import grown, heirs
 
 LINGER_MS = 2000
 """How long a standby stays that is none any more: claims on their way may make it one again."""
@@ -51,7 +51,7 @@ class Succession:
     ) -> dict[int, int]:
         found: dict[int, int] = {}
         first = 0
-        for size in self._groups:
+        for size in grown(self._groups, len(owners)):
             own = {unit - first: node for unit, node in owners.items() if first <= unit < first + size}
             for unit, names in heirs(size, live, own, self.replicas, keeping).items():
                 if self._node in names:

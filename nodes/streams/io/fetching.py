@@ -12,7 +12,7 @@ from functools import partial
 
 from nodes.machine import events as e
 from nodes.machine import messages as m
-from nodes.machine.ownership.ownership import KEPT_MERGED
+from nodes.machine.durable import KEPT_MERGED
 from nodes.streams.io.joining import Joining
 
 

@@ -18,7 +18,8 @@ from nodes.machine import events as e
 from nodes.machine import messages as m
 from nodes.machine.broadcast.merged_checkpoints import decode_merged
 from nodes.machine.config import JobRun
-from nodes.machine.ownership.ownership import KEPT_MERGED, Ownership
+from nodes.machine.durable import KEPT_MERGED
+from nodes.machine.ownership.ownership import Ownership
 from nodes.streams.control_history import CHECKPOINTS_READ, control_topic
 from nodes.streams.jobs import JobTopics
 from wcrdt.replica.replica import SlotDelta

@@ -127,9 +127,19 @@ class TransactionCheckpoints:
 
     def first_epoch_needed(self) -> int:
         """Epochs after this one are needed by some checkpoint that may be begun with; 0: all are."""
-        kept = [self.ownership.checkpoints(unit) for unit in range(self.sequencers, self.ownership.partitions)]
+        started, found = self.ownership.started, self.ownership.checkpoints
+        first = self.ownership.partitions if started is None else started.partitions
+        units = range(self.sequencers, self.ownership.partitions)
+        kept = [found(unit) for unit in units if unit < first or found(unit)]  # others take part in no epoch yet
         needed = min(saved[-1].offset for saved in kept) if all(kept) else 0
         return needed if needed > self._distrusted else 0
+
+    def new_units_without(self, units: int) -> list[int]:
+        """Of so many, those that the job did not begin with, and that a node which starts now could not begin with."""
+        started, needed = self.ownership.started, self.first_epoch_needed()
+        first = units if started is None else started.partitions
+        saved = {unit: self.ownership.checkpoint(unit) for unit in range(first, units)}
+        return [unit for unit, each in saved.items() if each is None or each.offset < needed]
 
     def distrust(self) -> None:
         """Some checkpoints that are known by now are damaged: until all kept ones are newer, none may be needed."""

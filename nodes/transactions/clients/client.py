@@ -23,6 +23,8 @@ from transactional.requests.requests import (
 from transactional.state.values import BadValue
 
 _WAIT_S = 0.5
+COUNT_AGAIN_S = 0.8
+"""So often a client that waits looks for new partitions of the replies."""
 _RECORD_REQUESTS = 200
 _LARGE_BYTES = 1 << 18
 
@@ -60,6 +62,7 @@ class TransactionClient:
         self._ids = RequestIds(log, self.topics.requests)
         partitions = range(log.partitions(self.topics.replies))
         self._at = {partition: log.end_offset(self.topics.replies, partition) for partition in partitions}
+        self._counted_s = time.monotonic()
         self._waiting: set[str] = set()
         self._replies: dict[str, Any] = {}  # outcomes, and ``BadReply`` for what is none
         self._has_waited = False  # whether the last poll of the replies left something open
@@ -188,11 +191,13 @@ class TransactionClient:
     def receive(self, timeout_s: float) -> int:
         """Read replies, waiting for one if there is none; gives how many have come."""
         self.log.poll_acks()
+        self._find_partitions()
         return self._read([where.partition for where in self.log.wait(self.positions, timeout_s)])
 
     def poll(self) -> int:
         """As ``receive``, without waiting."""
         self.log.poll_acks()
+        self._find_partitions()
         return self._read(self._at)
 
     @property
@@ -224,6 +229,14 @@ class TransactionClient:
         """No caller waits for the reply to this request any more."""
         self._waiting.discard(name)
         self._replies.pop(name, None)
+
+    def _find_partitions(self) -> None:
+        """State partitions may become more, and reply on partitions of their own."""
+        now_s = time.monotonic()
+        if now_s - self._counted_s >= COUNT_AGAIN_S and self._waiting:
+            self._counted_s = now_s
+            for partition in range(len(self._at), self.log.partitions(self.topics.replies)):
+                self._at[partition] = self.log.start_offset(self.topics.replies, partition)
 
     def _read(self, partitions: Iterable[int]) -> int:
         found = 0

@@ -89,6 +89,7 @@ class LogReplay:
         self.topics = TransactionTopics(program.name)
         self.from_epoch, self.to_epoch = from_epoch, to_epoch
         self.sequencers = log.partitions(self.topics.requests)
+        self.partitions = log.partitions(self.topics.calls)  # also those that took part in some epochs alone
         self.calls: list[Traced] = []
         # Appends are compared here, and not written.
         key = answer_key(program.name, started(log, self.topics))
@@ -100,7 +101,7 @@ class LogReplay:
         self._commits: dict[tuple[int, int], Commit] = {}
         self._incoming: dict[int, Iterator[tuple[int, bytes]]] = {}
         self._made: list[Append] = []
-        for partition in range(program.partitions):
+        for partition in range(self.partitions):
             before = list(self._logged_commits(partition))
             self.node.step(e.PartitionTaken(partition, commits=before), 0)
             self._incoming[partition] = values_of(log, self.topics.calls, partition)
@@ -172,7 +173,8 @@ class LogReplay:
         """Run in all partitions the epochs that are over in the ledger."""
         stopped = self._step(e.Ticked())
         while stopped is None and min(each.epoch for each in self.node.partitions.values()) <= self.node.ledger.done:
-            stopped = self._read_calls()
+            sending = any(each.is_sending for each in self.node.partitions.values())
+            stopped = self._step(e.Ticked()) if sending else self._read_calls()
         return stopped
 
     def _step(self, event: e.Event) -> Differs | None:
@@ -209,7 +211,7 @@ class LogReplay:
     def _last_epoch(self) -> Differs | None:
         """One that is not over: perhaps because its nodes have found that they disagree with its barriers."""
         stopped = self._step(e.Ticked())
-        for number in range(self.program.partitions):
+        for number in range(self.partitions):
             while stopped is None and (read := self._next_calls(number)) is not None:
                 stopped = self._step(read)
         return stopped
@@ -270,7 +272,7 @@ class LogReplay:
         return None
 
     def _compared_commits(self, number: int, made: dict[int, Commit]) -> Differs | None:
-        for partition in range(self.program.partitions):
+        for partition in range(self.partitions):
             theirs, mine = self._commits.pop((partition, number), None), made.get(partition)
             if theirs is None:
                 continue  # who ran it died before it was logged
@@ -286,7 +288,7 @@ class LogReplay:
 
     def _logged_replies(self) -> dict[int, dict[tuple[int, int, int], Reply]]:
         found: dict[int, dict[tuple[int, int, int], Reply]] = {}
-        for partition in range(self.program.partitions):
+        for partition in range(self.partitions):
             records = (value for _, value in values_of(self.log, self.topics.replies, partition))
             for each in ascending(_decoded(reply_message, records)):
                 found.setdefault(each.epoch, {})[partition, each.epoch, each.n] = each.reply

@@ -22,7 +22,7 @@ from nodes.transactions.steps import Steps, TransactionJob
 from nodes.transactions.units.standbys import Standbys
 from transactional import events as e
 from transactional.epochs.sequencer import first_needed
-from transactional.state.restored import restored_state
+from transactional.state.restored import empty_state, restored_state
 from transactional.state.snapshots import LedgerState
 
 NEAR_RECORDS = 100
@@ -124,7 +124,7 @@ class Units:
         """Take, promote and give up units, as the claims require."""
         owned, node = set(self._claiming.owned), self._steps.node
         wanted = owned.union(self._claiming.incoming, self._standbys.units(node))
-        for number in range(self._job.units):
+        for number in range(self._claiming.ownership.partitions):
             unit = self._units.get(number)
             if number not in wanted:
                 if unit is not None:
@@ -247,6 +247,9 @@ class Units:
         Raises ``OffsetOutOfRange`` where that is gone.
         """
         log, topics, partition = self._log, self._job.topics, unit.number - self._job.sequencers
+        ledger = self._steps.node.ledger
+        if begin is None and not ledger.layouts.is_member(partition, ledger.done):
+            return self._begin_empty(unit)
         if begin is None and self._steps.begun:
             self._checkpoints.distrust()
             self.begin(None)
@@ -260,6 +263,19 @@ class Units:
         commits = commits_from(log, topics, partition, 0 if state is None else state.commits_offset)
         self._checkpoints.begins(partition, begin)
         self._runs(unit, e.PartitionTaken(partition, replied, state, commits))
+        return True
+
+    def _begin_empty(self, unit: Unit) -> bool:
+        """It takes no part in the last epoch that is over, so it holds nothing; others need its checkpoint soon."""
+        log, topics, partition = self._log, self._job.topics, unit.number - self._job.sequencers
+        window, new_store = self._job.config.id_window, self._job.new_store
+        empty = empty_state(partition, self._steps.node.ledger.snapshot(), window, new_store)
+        begins = log.start_offset(topics.calls, partition), log.start_offset(topics.commits, partition)
+        state = replace(empty, calls_offset=begins[0], commits_offset=begins[1])
+        self._standbys.begins(partition)
+        self._checkpoints.begins(partition, None)
+        self._checkpoints.promoted(partition)  # its first one is due at once, and holds all
+        self._runs(unit, e.PartitionTaken(partition, last_reply(log, topics, partition), state))
         return True
 
     def _load_sequencer(self, unit: Unit, *, owns: bool) -> None:

@@ -7,6 +7,7 @@ from random import Random
 
 from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_external_calls import ExternalCallsWorld
+from tests.sim.transactions_layouts import propose_layout
 from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_versions
 from transactional.epochs.sequencer import EpochConfig
@@ -42,6 +43,8 @@ def simulate(seed: int) -> tuple[Tally, ExternalCallsWorld]:
         for odds, happens in [(0.01, world.crash), (0.01, world.overlap), (0.02, world.save), (0.01, world.forget)]:
             if draw.random() < odds:
                 happens()
+        if world.placing.random() < 0.01:
+            propose_layout(world)
         world.act()
     world.heal()
     assert not any(p.replies.external_requests for life in world.lives for p in life.node.partitions.values())
@@ -62,4 +65,5 @@ def test_external_calls_count_once_whoever_crashes() -> None:
         called += len(world.calls)
         again += sum(times > 1 for times in world.calls.values())
     assert tally.continued and tally.asked and tally.restored and tally.logged and tally.crashes, tally
+    assert tally.moved_keys and tally.moved_replies, tally
     assert 0 < again < called, f"{again} of {called} calls were made again: crashes come between asking and logging"

@@ -8,6 +8,7 @@ from functools import cached_property
 from random import Random
 
 from tests.sim.transactions.test_transactions import ask
+from tests.sim.transactions_layouts import propose_layout
 from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_versions
 from tests.sim.transactions_world import Life, World
@@ -78,7 +79,7 @@ class StandbyWorld(World):
     def stand_by(self) -> None:
         """A node becomes a standby of what it does not work on yet."""
         life = self.draw.choice(self.lives)
-        unit = self.draw.randrange(self.sequencers + self.program.partitions)
+        unit = self.draw.randrange(self.sequencers + self.partitions)
         number = unit - self.sequencers
         if unit in life.node.sequencers if number < 0 else number in life.node.partitions:
             return
@@ -138,6 +139,8 @@ def simulate(seed: int) -> tuple[Tally, StandbyWorld]:
         for odds, happens in happenings:
             if draw.random() < odds:
                 happens()
+        if world.placing.random() < 0.01:
+            propose_layout(world)
         world.act()
     world.heal()
     return Check(world).run(), world
@@ -148,4 +151,5 @@ def test_standbys_take_over_in_place_and_lose_and_repeat_nothing() -> None:
     for found, world in each_seed(base, SEEDS, simulate):
         tally.add(found)
         met.update({name: getattr(world, name) for name in ("promoted", "spoken", "killed_after", "paused")})
+    assert tally.moved_keys and tally.partitions_made, tally
     assert all(met.values()) and tally.crashes and tally.committed and tally.reruns and tally.chained, (tally, met)

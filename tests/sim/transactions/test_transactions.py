@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.sim.counts import drawn
+from tests.sim.transactions_layouts import propose_layout
 from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_versions
 from tests.sim.transactions_world import World
@@ -67,7 +68,7 @@ def healed(seed: int) -> World:
         if draw.random() < 0.004:
             world.overlap()
         if seed % 4 == 0 and world.placing.random() < 0.01:
-            world.propose_layout()
+            propose_layout(world)
         world.versions.maybe_propose(world.log, 0.01)
         if draw.random() < 0.01:
             world.save()
@@ -125,6 +126,7 @@ def test_random_transactions_equal_one_plain_loop(part: int) -> None:
     assert tally.restored and tally.chained and tally.logged and tally.crashes, tally
     assert tally.sources and tally.abandoned and tally.layouts and tally.void_cuts, tally
     assert tally.versions and tally.upgraded and tally.judged, tally
+    assert tally.moved_keys and tally.moved_replies and tally.partitions_made, tally
     assert tally.reruns and tally.races and tally.failed and tally.committed, tally
 
 

@@ -6,6 +6,7 @@ import os
 from random import Random
 
 from tests.sim.transactions.test_transactions import ask
+from tests.sim.transactions_layouts import propose_layout
 from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_versions
 from tests.sim.transactions_world import CALLS, COMMITS, EPOCHS, REQUESTS, World
@@ -42,6 +43,8 @@ def run(seed: int) -> World:
             world.crash()
         if draw.random() < 0.04:
             world.overlap()
+        if world.placing.random() < 0.1:
+            propose_layout(world)
         for _ in range(draw.randrange(4)):
             world.save()
         for _ in range(draw.randrange(8)):
@@ -66,7 +69,7 @@ def test_who_starts_or_is_late_misses_nothing_of_topics_that_are_trimmed() -> No
     for found in each_seed(base, SEEDS, judged):
         tally.add(found)
     assert all(trimmed.values()) and behind, (trimmed, behind)
-    assert tally.crashes and tally.restored and tally.reruns, tally
+    assert tally.crashes and tally.restored and tally.reruns and tally.moved_keys and tally.partitions_made, tally
 
 
 def test_an_owner_that_is_behind_the_checkpoints_of_another_still_ends_its_epochs() -> None:

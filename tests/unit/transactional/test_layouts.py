@@ -10,7 +10,7 @@ from transactional import Context, Operator, Program
 from transactional import events as e
 from transactional.epochs.appends import Append, AppendEpochs, AppendReply
 from transactional.epochs.ledger import Ledger
-from transactional.epochs.messages import Cut, NewLayout, epoch_messages, reply_message, to_bytes
+from transactional.epochs.messages import Cut, Handover, NewLayout, epoch_messages, reply_message, to_bytes
 from transactional.epochs.sequencer import EpochConfig
 from transactional.layout import Layout, spread_all
 from transactional.node import TransactionNode
@@ -74,12 +74,29 @@ def test_a_cut_under_another_layout_than_its_epochs_is_as_if_it_were_not_there()
     assert ledger.next_cut(1) == (1, 0), "epoch 1 has a cut before the layout, so it goes on as it began"
     ledger.apply(to_bytes(Cut(1, 1, 0, 0, 0, 0, [])))
     ledger.apply(to_bytes(Cut(0, 2, 1, 5, 4, 0, [])))
-    assert ledger.is_sequenced(1) and ledger.next_cut(0) == (2, 1) and not ledger.is_open(2)
+    assert ledger.is_sequenced(1) and ledger.next_cut(0) == (2, 1) and ledger.is_open(2), "keys move before it"
     ledger.apply(to_bytes(NewLayout(swapped(swapped()))))
-    ledger.apply(to_bytes(Cut(0, 2, 1, 5, 4, 0, [], layout=1)))
-    assert ledger.next_cut(0) == (2, 1), "the next layout follows at once: none of its epochs is cut under the first"
+    assert ledger.layouts.newest.number == 1, "keys are on their way already by the first one"
     ledger.apply(to_bytes(Cut(0, 2, 1, 5, 4, 0, [], layout=2)))
+    ledger.apply(to_bytes(Cut(0, 2, 1, 5, 4, 0, [], layout=1)))
     assert ledger.next_cut(0) == (3, 5) and ledger.void_cuts == 3
+
+
+def test_a_handover_counts_under_the_layout_of_its_epoch_alone_and_the_first_of_a_partition_wins() -> None:
+    ledger = Ledger(program, 1)
+    ledger.apply(to_bytes(NewLayout(swapped())))
+    change = ledger.layouts.change(1)
+    assert change is not None and change.sources == (0, 1)
+    first, last = Handover(0, 1, 1, [], 5, 9, 2), Handover(1, 1, 1, [], 0, 0, 0)
+    for void in (replace(first, layout=0), replace(first, epoch=2), replace(first, partition=7)):
+        ledger.apply(to_bytes(void))
+    ledger.apply(to_bytes(first))
+    ledger.apply(to_bytes(replace(first, keys=6)))
+    assert ledger.handovers.all_of(1, change) is None and ledger.repeats == 4
+    restored = Ledger.restored(program, 1, ledger.snapshot())
+    for each in (ledger, restored):
+        each.apply(to_bytes(last))
+        assert each.handovers.all_of(1, change) == [first, last]
 
 
 def test_layouts_that_are_none_are_counted_and_passed_over() -> None:

@@ -11,7 +11,7 @@ import pytest
 from nodes.machine import effects as x
 from nodes.machine import messages as m
 from nodes.machine.events import ControlRead, StopRequested
-from nodes.machine.ownership.ownership import CODE
+from nodes.machine.ownership.commands import CODE
 from tests.unit.node_dialogue import Dialogue, count_job, joined, running
 
 

@@ -14,7 +14,8 @@ from nodes.machine.code_check import JobMismatch
 from nodes.machine.control_state import ControlCheckpoint, decode_control_checkpoint, encode_control_checkpoint
 from nodes.machine.ownership.claims import MAX_CHECKS, Claiming
 from nodes.machine.ownership.code_rule import CodeRule
-from nodes.machine.ownership.ownership import CODE, CODE_BESIDE, VERSION, Ownership
+from nodes.machine.ownership.commands import CODE, CODE_BESIDE, VERSION
+from nodes.machine.ownership.ownership import Ownership
 
 SUSPECT_MS = 100
 UNITS = 4

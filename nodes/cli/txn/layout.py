@@ -1,0 +1,104 @@
+"""`holon txn repartition` and `holon txn layout`: how many partitions the state has, and what lives in each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+import typer
+
+from nodes.cli.options import GivenOptions, JsonOption, with_log_options
+from nodes.cli.output import emit_json, note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nodes.transactions.layouts.repartitioning import Repartitioned
+    from nodes.transactions.layouts.shown import LayoutShown
+
+REPARTITION_EXAMPLE = "Example: holon txn repartition account --to 6 --log-dir ./holon-log"
+LAYOUT_EXAMPLE = "Example: holon txn layout --log-dir ./holon-log --json"
+
+JobOption = Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")]
+
+
+@with_log_options
+def repartition(
+    given: GivenOptions,
+    operators: Annotated[list[str], typer.Argument(metavar="OPERATOR...", help="Of the running job.")],
+    to: Annotated[int, typer.Option("--to", metavar="M", help="How many partitions they are to have.")],
+    mode: Annotated[
+        Literal["stop"], typer.Option("--mode", help="stop: transactions wait while keys move. There is no other yet.")
+    ] = "stop",
+    spread: Annotated[
+        Literal["least", "all"],
+        typer.Option("--spread", help="least: what balance needs moves; all: every bucket, as by a new hash."),
+    ] = "least",
+    job: JobOption = None,
+    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait; nodes go on after that.")] = 600,
+    as_json: JsonOption = False,
+) -> None:
+    """Give operators of a running job another number of partitions, and wait until their keys live there.
+
+    Operators that were declared with as many partitions and the same separator move together. The job's nodes do the
+    work: it is done even if this command is stopped.
+    """
+    assert mode == "stop"
+    settings = given.settings()
+    from nodes.runtime.log_opening import open_settings_log
+    from nodes.transactions.layouts.repartitioning import Repartitioning
+    from nodes.transactions.topics import job_on
+
+    with open_settings_log(settings) as log:
+        requests = Repartitioning(log, job_on(log, job))
+        made, told = requests.request(operators, to, spread)
+        note(f"layout {told.layout} is requested: {', '.join(told.operators)} to {to} partitions")
+        told = requests.wait(made, told, timeout_s)
+    if as_json:
+        emit_json(msgspec.to_builtins(told))
+    else:
+        typer.echo(_line(told))
+
+
+@with_log_options
+def layout(given: GivenOptions, job: JobOption = None, as_json: JsonOption = False) -> None:
+    """Show the partitions of a job's state: owners, buckets, and what the newest checkpoints hold of each.
+
+    Reads the newest checkpoints, so their size decides how long it takes. Nothing is written.
+    """
+    settings = given.settings()
+    from nodes.checkpoints.opening import open_checkpoints
+    from nodes.runtime.log_opening import open_settings_log
+    from nodes.transactions.layouts.repartitioning import Repartitioning
+    from nodes.transactions.layouts.shown import layout_shown
+    from nodes.transactions.topics import job_on
+
+    with open_settings_log(settings) as log:
+        topics = job_on(log, job)
+        found = layout_shown(topics.job, Repartitioning(log, topics), open_checkpoints(settings))
+    if as_json:
+        emit_json(msgspec.to_builtins(found))
+    else:
+        for line in _lines(found):
+            typer.echo(line)
+
+
+def _line(told: Repartitioned) -> str:
+    keys = "" if told.keys is None else f", {told.keys} keys ({told.bytes} bytes) and {told.replies} replies moved"
+    took = "" if told.took_s is None else f" in {told.took_s:.1f} s, during which nothing ran for {told.downtime_ms} ms"
+    names = ", ".join(told.operators)
+    return f"{names}: {told.from_partitions} to {told.to} partitions, layout {told.layout}{keys}{took}"
+
+
+def _lines(found: LayoutShown) -> Iterator[str]:
+    yield f"job {found.job!r}, layout {found.layout}"
+    for group in found.groups:
+        yield f"{', '.join(group.operators)}: {group.partitions} partitions, {group.buckets} buckets"
+    if found.under_way is not None:
+        yield f"under way: {found.under_way.get('operators')} to {found.under_way.get('to')} partitions"
+    yield f"{'partition':>9} {'buckets':>8} {'keys':>10} {'bytes':>12} {'replies':>8} {'calls':>10}  owner"
+    for row in found.partitions:
+        shown = ["-" if each is None else str(each) for each in (row.keys, row.bytes, row.replies, row.calls)]
+        emptied = "" if row.member else ", emptied"
+        widths = f"{shown[0]:>10} {shown[1]:>12} {shown[2]:>8} {shown[3]:>10}"
+        yield f"{row.partition:>9} {row.buckets:>8} {widths}  {row.owner or 'nobody'}{emptied}"

@@ -1,0 +1,13 @@
+"""Names of the commands on the control topic, and of what JobStarted describes for them."""
+
+RETRY = "retry"
+"""Name of a ``Command``: what failed before it is worth another try for those who start after it."""
+CODE, CODE_BESIDE = "code", "code beside"
+"""Names of ``Command``s: from here on the job goes on with this version alone, or with it beside those before."""
+VERSION = "version"
+"""Where JobStarted describes the version that the job began with."""
+LAYOUT, LAYOUT_DONE = "layout", "layout done"
+"""Names of commands; their arguments are a ``ProposedLayout`` and a ``LayoutOutcome`` (``layouts.py``) as JSON."""
+KEPT_CODES = 4
+KEPT_NODE_INCARNATIONS, KEPT_COMMANDS = 1024, 256
+"""Names of nodes whose incarnations are counted, beside those of members; commands that are known to be taken."""

@@ -1,0 +1,111 @@
+"""The owner of the first unit makes a requested layout hold: it proposes it on the epochs topic, and records its end.
+
+Three rules for this file. All that it does follows from the two topics, so the next owner goes on where they stand.
+A layout is proposed once each of its partitions has a checkpoint that the topics reach back to. A layout that is
+proposed twice is void the second time.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from nodes.log.contract import Log
+from nodes.machine import messages as m
+from nodes.machine.ownership.claims import Claiming
+from nodes.machine.ownership.commands import LAYOUT_DONE
+from nodes.machine.ownership.layouts import LayoutOutcome, ProposedLayout
+from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
+from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import NewLayout, to_bytes
+from transactional.layout import Layout
+
+AGAIN_MS = 1_000
+"""So long a record may be on its way before it is written once more."""
+
+
+class LayoutProposer:
+    """Of one node. ``waits_for``: why the requested layout does not hold yet; "": there is none, or it moves keys."""
+
+    def __init__(
+        self, log: Log, topics: TransactionTopics, claiming: Claiming, checkpoints: TransactionCheckpoints
+    ) -> None:
+        self.waits_for = ""
+        self._log = log
+        self._topics = topics
+        self._claiming = claiming
+        self._checkpoints = checkpoints
+        self._number = 0  # of the layout that the following is about
+        self._since_ms = 0
+        self._proposed = False
+        self._written_ms: int | None = None
+        self._stopped_ms: int | None = None
+
+    def turn(self, ledger: Ledger, now_ms: int) -> list[bytes]:
+        """Records for the control topic."""
+        wanted = self._claiming.ownership.layouts.open
+        if wanted is None or 0 not in self._claiming.owned:
+            self._number, self.waits_for = 0, ""
+            return []
+        if wanted.number != self._number:
+            self._number, self._since_ms = wanted.number, now_ms
+            self._proposed, self._written_ms, self._stopped_ms = False, None, None
+        newest = ledger.layouts.newest
+        if newest.number < wanted.number:
+            return self._propose(ledger, wanted, now_ms)
+        self.waits_for = ""
+        since = ledger.layouts.newest_since
+        if ledger.logged < since - 1:
+            return []
+        self._stopped_ms = now_ms if self._stopped_ms is None else self._stopped_ms
+        return self._done(self._outcome(ledger, since, now_ms), now_ms) if ledger.logged >= since else []
+
+    def _propose(self, ledger: Ledger, wanted: ProposedLayout, now_ms: int) -> list[bytes]:
+        if now_ms - self._since_ms < self._claiming.detector.failure_timeout_ms:
+            return []  # nodes of releases before this one have read the control topic by then, and stop
+        missing = self._checkpoints.new_units_without(wanted.units)
+        if missing:
+            self.waits_for = f"first checkpoints of {len(missing)} partitions"
+            return []
+        layout, problem = _decoded(wanted, ledger)
+        if layout is None:
+            return self._done(LayoutOutcome(wanted.number, problem), now_ms)
+        if self._is_due(now_ms):
+            self._proposed, self._written_ms = True, now_ms
+            self._log.send(self._topics.epochs, 0, [to_bytes(NewLayout(layout))])
+        return []
+
+    def _outcome(self, ledger: Ledger, since: int, now_ms: int) -> LayoutOutcome:
+        found, change = ledger.handovers.known(since), ledger.layouts.change(since)
+        if change is None or len(found) != len(change.sources):
+            return LayoutOutcome(self._number, resumed=not self._proposed)  # they were before its checkpoint
+        keys, replies = sum(each.keys for each in found), sum(each.replies for each in found)
+        size_bytes = sum(each.size_bytes for each in found)
+        if not self._proposed or self._stopped_ms is None:
+            return LayoutOutcome(self._number, "", keys, size_bytes, replies, resumed=True)
+        took_ms, downtime_ms = now_ms - self._since_ms, now_ms - self._stopped_ms
+        return LayoutOutcome(self._number, "", keys, size_bytes, replies, took_ms, downtime_ms)
+
+    def _done(self, outcome: LayoutOutcome, now_ms: int) -> list[bytes]:
+        if not self._is_due(now_ms) and not (self._proposed and not outcome.problem):
+            return []
+        self._proposed, self._written_ms = False, now_ms
+        argument = msgspec.json.encode(outcome).decode()
+        return [m.encode(m.Command(FIRST_INCARNATION, LAYOUT_DONE, argument))]
+
+    def _is_due(self, now_ms: int) -> bool:
+        return self._written_ms is None or not 0 <= now_ms - self._written_ms < AGAIN_MS
+
+
+def _decoded(wanted: ProposedLayout, ledger: Ledger) -> tuple[Layout | None, str]:
+    """The layout, or why it is none that could hold."""
+    try:
+        layout = msgspec.json.decode(wanted.layout, type=Layout)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return None, f"it cannot be read: {error}"
+    newest = ledger.layouts.newest
+    if [each.group for each in layout.groups] != [each.group for each in newest.groups]:
+        return None, "it is of other operators"
+    if layout.number != newest.number + 1:
+        return None, f"it is number {layout.number}, and {newest.number} is the last one"
+    return layout, ""

@@ -1,0 +1,174 @@
+"""A request for another number of partitions: checked by name before anything moves, and waited for.
+
+Source: Styx, section 8.2. The number of request partitions stays, since requests are known by them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+import msgspec
+
+from nodes.errors import RunFailed, SettingsError, UnknownName
+from nodes.log.contract import Log, TopicPartition
+from nodes.machine import messages as m
+from nodes.machine.ownership.commands import LAYOUT
+from nodes.machine.ownership.layouts import LayoutOutcome, ProposedLayout, outcome_of
+from nodes.machine.ownership.ownership import Ownership
+from nodes.transactions.control_history import control_history
+from nodes.transactions.job_start import KeyLayout, key_layout, started
+from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
+from transactional.layout import Group, Homes, Layout, moved, spread_all, spread_least
+
+Spread = Literal["least", "all"]
+HEARTBEAT_WAIT_S = 2.0
+"""Nodes write several heartbeats in that time."""
+_POLL_S = 0.2
+
+
+class NotRepartitioned(RunFailed):
+    """The request was made, and what it asks for has not come to pass."""
+
+
+class Repartitioned(msgspec.Struct):
+    """The end of a request. ``None``: the node that finished it had not seen all of it."""
+
+    operators: list[str]
+    layout: int
+    from_partitions: int = msgspec.field(name="from")
+    to: int
+    mode: str
+    spread: str
+    partitions: int
+    buckets: int
+    keys: int | None
+    bytes: int | None
+    replies: int | None
+    took_s: float | None
+    downtime_ms: int | None
+    resumed: bool
+
+
+class Repartitioning:
+    """Requests of one job. Reads control, and writes there."""
+
+    def __init__(self, log: Log, topics: TransactionTopics) -> None:
+        begun = started(log, topics)
+        self._log = log
+        self._topics = topics
+        self.begun: KeyLayout = key_layout(topics.job, begun)
+        assert begun is not None
+        self._history = control_history(log, topics, begun.partitions)
+
+    def read(self) -> Ownership:
+        """The control topic, folded."""
+        return self._history.read()
+
+    def layout(self) -> Layout:
+        """The newest one that holds or is about to, as the control topic has it."""
+        newest = self.read().layouts.newest
+        if newest is None:
+            return Layout.first_of({Group(count, colocate) for _, count, colocate in self.begun.operators})
+        return msgspec.json.decode(newest.layout, type=Layout)
+
+    def groups_of(self, operators: Collection[str]) -> list[Group]:
+        """Those that these operators are of. Raises ``UnknownName``."""
+        known = {name: Group(count, colocate) for name, count, colocate in self.begun.operators}
+        for name in operators:
+            if name not in known:
+                raise UnknownName("operator", name, [each for each in known if not each.startswith("_")])
+        return sorted({known[name] for name in operators}, key=str)
+
+    def operators_of(self, groups: Collection[Group]) -> list[str]:
+        """All that move with these."""
+        return [name for name, count, colocate in self.begun.operators if Group(count, colocate) in groups]
+
+    def request(self, operators: Sequence[str], to: int, spread: Spread) -> tuple[ProposedLayout, Repartitioned]:
+        """Write it down; gives it, and what is known of its outcome. Raises what names the reason before anything is.
+
+        ``UnknownName``: of an operator. ``SettingsError``: a number that cannot be, or is there. ``RunFailed``: no node
+        runs, or another one is under way. ``LogError``: topics cannot be enlarged.
+        """
+        groups, before = self.groups_of(operators), self.layout()
+        homes = {group: _spread(before, group, to, spread) for group in groups}
+        present = {group: 1 + max(before.homes_of(group)) for group in groups}
+        if all(count == to for count in present.values()):
+            raise SettingsError(f"{', '.join(operators)}: {_partitions(to)} already")
+        self._check_idle()
+        after = before.changed({group: homes[group] for group in groups if present[group] != to})
+        for topic in self._topics.of_state_partitions:
+            if self._log.partitions(topic) < after.partitions:
+                self._log.add_partitions(topic, after.partitions)
+        named = self.operators_of(groups)
+        about = {"operators": named, "from": max(present.values()), "to": to, "mode": "stop", "spread": spread}
+        raw = msgspec.Raw(msgspec.json.encode(after))
+        made = ProposedLayout(after.number, self.begun.sequencers + after.partitions, raw, about)
+        argument = msgspec.json.encode(made).decode()
+        self._log.append(self._topics.control, 0, [m.encode(m.Command(FIRST_INCARNATION, LAYOUT, argument))])
+        if self.read().layouts.proposed != argument:
+            raise RunFailed(_under_way(self._history.ownership) or "another request came first: see holon txn layout")
+        buckets = sum(len(moved(before.homes_of(each.group), each.homes)) for each in after.groups)
+        told = Repartitioned(
+            named, made.number, max(present.values()), to, "stop", spread, after.partitions, buckets,
+            None, None, None, None, None, resumed=False,
+        )  # fmt: skip
+        return made, told
+
+    def wait(self, made: ProposedLayout, told: Repartitioned, timeout_s: float) -> Repartitioned:
+        """Until it holds. Raises ``NotRepartitioned``: it was given up, or takes longer and goes on."""
+        end = time.monotonic() + timeout_s
+        while (outcome := outcome_of(self.read().layouts, made.number)) is None:
+            if time.monotonic() > end:
+                raise NotRepartitioned(
+                    f"layout {made.number} does not hold after {timeout_s:g} s, and nodes go on with it: "
+                    f"see holon txn layout"
+                )
+            self._log.wait({TopicPartition(self._topics.control, 0): self._history.offset}, _POLL_S)
+        if outcome.problem:
+            raise NotRepartitioned(f"layout {made.number} was given up: {outcome.problem}")
+        return _told(told, outcome)
+
+    def _check_idle(self) -> None:
+        ownership = self.read()
+        if (text := _under_way(ownership)) is not None:
+            raise RunFailed(text)
+        heartbeats = TopicPartition(self._topics.heartbeats, 0)
+        at = self._log.end_offset(*heartbeats)
+        if not ownership.members or not self._log.wait({heartbeats: at}, HEARTBEAT_WAIT_S):
+            raise RunFailed(f"no node of job {self._topics.job!r} runs: nothing was changed")
+
+
+def _spread(before: Layout, group: Group, to: int, spread: Spread) -> Homes:
+    try:
+        return (spread_least if spread == "least" else spread_all)(before.homes_of(group), to)
+    except ValueError as error:
+        raise SettingsError(f"--to {to}: {error}") from None
+
+
+def _under_way(ownership: Ownership) -> str | None:
+    layout = ownership.layouts.open
+    if layout is None:
+        return None
+    about = layout.about
+    names = about.get("operators", [])
+    text = ", ".join(names) if isinstance(names, list) else str(names)
+    return f"layout {layout.number} is under way ({text} to {about.get('to')} partitions): see holon txn layout"
+
+
+def _told(told: Repartitioned, outcome: LayoutOutcome) -> Repartitioned:
+    took_s = None if outcome.took_ms is None else outcome.took_ms / 1000
+    return msgspec.structs.replace(
+        told,
+        keys=outcome.keys,
+        bytes=outcome.size_bytes,
+        replies=outcome.replies,
+        took_s=took_s,
+        downtime_ms=outcome.downtime_ms,
+        resumed=outcome.resumed,
+    )
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition" + "s" * (count != 1)

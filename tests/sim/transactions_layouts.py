@@ -1,0 +1,52 @@
+"""Layouts that somebody proposes in a simulated transactional job: other numbers of partitions, other homes of keys."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES
+from tests.sim.transactions_world import World
+from transactional import events as e
+from transactional.epochs.messages import NewLayout, to_bytes
+from transactional.layout import Group, Homes, spread_all, spread_least
+from transactional.state.restored import empty_state
+from transactional.state.snapshots import FORMAT_VERSION, PartitionState
+
+UNREST_STEPS = 120
+"""While keys move: that is short, and most mistakes would show only there."""
+MAX_PARTITIONS = 6
+"""Of a layout."""
+
+
+def propose_layout(world: World) -> None:
+    """Somebody proposes the next layout, or one that is known, once all its partitions have a snapshot."""
+    newest = max((life.node.ledger.layouts.newest for life in world.lives), key=lambda each: each.number)
+    draw, homes = world.placing, dict[Group, Homes]()
+    for group, before in ((each.group, each.homes) for each in newest.groups):
+        count = draw.randrange(1, MAX_PARTITIONS + 1)
+        anyhow = tuple(draw.randrange(count) for _ in before)
+        homes[group] = draw.choice([before, anyhow, spread_all(before, count), spread_least(before, count)])
+    layout = newest.changed(homes)
+    layout = replace(layout, number=layout.number - (draw.random() < 0.3))
+    if all(_has(world, partition) for partition in range(layout.partitions)):
+        world.log.append(EPOCHS, 0, [to_bytes(NewLayout(layout))])
+        world.unrest = UNREST_STEPS
+
+
+def _has(world: World, partition: int) -> bool:
+    """Whether the partition exists; else a node that knows enough makes it, and its first snapshot."""
+    if partition < world.partitions:
+        return True
+    life = world.placing.choice(world.lives)
+    ledger = life.node.ledger
+    if ledger.logged < ledger.done or ledger.done < world.oldest_kept():
+        return False
+    for topic in (CALLS, REPLIES, COMMITS):
+        world.log.add_partitions(topic, partition + 1)
+    world.partitions = partition + 1
+    state = PartitionState(FORMAT_VERSION, partition, 0, 0, 0, ledger.snapshot(), [], [], [], None)
+    world.snapshots[partition] = [(state,)]
+    empty = empty_state(partition, state.ledger, world.config.id_window, world.new_store)
+    life.keep(life.node.step(e.PartitionTaken(partition, state=empty), world.now_ms))
+    world.chains[id(life.node.partitions[partition])] = (state,)
+    return True

@@ -1,0 +1,227 @@
+"""The part of a state partition that moves to others between two epochs, and the part that comes from others.
+
+Source: Styx, section 8.2, Algorithm 3. Deviations: one partition's keys need no coordinator, since all that moves is a
+function of the log: an owner that follows another one sends the same records again. No snapshot goes to a store first.
+Nothing is hashed anew that stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from transactional.conflicts.nondeterminism import Nondeterministic
+from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import Addressed, CallMessage, Handover, MovedState, ReplyState, to_bytes
+from transactional.epochs.received_calls import ReceivedCalls
+from transactional.layout import Change, Placement
+from transactional.operators import StateKey
+from transactional.requests.replies import ReplyBook, entity_of
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
+from transactional.state.values import digest
+
+BATCH_BYTES = 1 << 18
+"""Of rows, or of remembered replies, in one record."""
+SLICE_ROWS = 2_000
+"""Of rows in one step: heartbeats, and the node's other partitions, wait for no more."""
+_REPLY_BYTES = 96
+"""Of a remembered reply beside its texts."""
+
+
+@dataclass(slots=True)
+class Leaving:
+    """All that leaves a partition. ``keys`` are in order, by destination."""
+
+    keys: dict[int, list[StateKey]] = field(default_factory=dict)
+    requests: set[tuple[int, str]] = field(default_factory=set)  # sequencer and id, of replies that leave
+    size_bytes: int = 0
+
+
+class Moves:
+    """All moves of one partition, one after the other. ``done_before``: this epoch; its state is changed for that."""
+
+    def __init__(self, ledger: Ledger, number: int) -> None:
+        self.done_before = 0
+        self._ledger = ledger
+        self._number = number
+        self._move: Move | None = None
+
+    @property
+    def are_sending(self) -> bool:
+        """Whether there is more to send: time alone brings that."""
+        return self._move is not None and self._move.sends
+
+    def are_due(self, epoch: int) -> bool:
+        """Whether keys change their homes before this epoch, and have not yet here."""
+        return self._ledger.layouts.change(epoch) is not None and self.done_before != epoch
+
+    def advance(
+        self, epoch: int, store: Store | SpillingStore, replies: ReplyBook, received: ReceivedCalls, out: list[Append]
+    ) -> int | None:
+        """Send what leaves, then take what comes: how many keys changed here by that; None: nothing can be done now."""
+        ledger, change = self._ledger, self._ledger.layouts.change(epoch)
+        assert change is not None
+        if self._move is None:
+            if ledger.logged < epoch - 1:
+                return None  # else others could count on what is lost with this node
+            self._move = Move(ledger, self._number, epoch, change, store, replies)
+        if self._move.sends:
+            self._move.advance(out)
+            return None if self._move.sends else 0
+        handovers = ledger.handovers.all_of(epoch, change)
+        found = None if handovers is None else received.of(epoch, handovers)
+        if found is None:
+            return None
+        changed = self._move.complete(found)
+        self._move, self.done_before = None, epoch
+        return changed
+
+
+class Move:
+    """Of one partition, before one epoch. It reads ``store`` and ``replies`` and changes neither until ``complete``."""
+
+    def __init__(
+        self, ledger: Ledger, number: int, epoch: int, change: Change, store: Store | SpillingStore, replies: ReplyBook
+    ) -> None:
+        self._ledger = ledger
+        self._number = number
+        self._epoch = epoch
+        self._change = change
+        self._store = store
+        self._replies = replies
+        self._leaving = Leaving()
+        self._work = iter(()) if number not in change.sources else self._send()
+        self.sends = True
+        """Whether it has not sent all yet."""
+
+    def advance(self, out: list[Append]) -> None:
+        """Send some more."""
+        for record in self._work:
+            if record is None:
+                return  # in the next step
+            out.append(record)
+        self.sends = False
+
+    def complete(self, received: Sequence[CallMessage]) -> int:
+        """Take what others have sent, and forget what has left; gives how many keys that concerns."""
+        came, gone = 0, [key for keys in self._leaving.keys.values() for key in keys]
+        self._store.forget_order()
+        for start in range(0, len(gone), SLICE_ROWS):
+            self._store.apply(dict.fromkeys(gone[start : start + SLICE_ROWS]))
+        if self._number >= self._change.after.partitions:
+            self._leaving.requests.update((s, given.id) for s, _, given in self._replies.remembered())
+        if self._leaving.requests:
+            self._replies.forget_all(self._leaving.requests)
+        for each in received:
+            assert isinstance(each, MovedState), f"partition {self._number}: a handover names {type(each).__name__}"
+            self._store.apply({(operator, key): value for operator, key, value in each.rows})
+            came += len(each.rows)
+        moved = [each for each in received if isinstance(each, MovedState) and each.order]
+        if moved:
+            order = [entry for each in moved for entry in each.order]
+            self._replies.take((reply for each in moved for reply in each.replies), order)
+        return came + len(gone)
+
+    # --- sending ----------------------------------------------------------------------------------------------------
+
+    def _send(self) -> Iterator[Append | None]:
+        """Records, with None where the step may end."""
+        yield from self._find_keys()
+        sends: Addressed = []
+        known = self._ledger.handovers.of(self._epoch, self._number)
+        replies = self._find_replies()
+        for to in sorted({*self._leaving.keys, *replies}):
+            for moved in self._batches(to, replies.get(to, ())):
+                data = to_bytes(moved)
+                sends.append((to, digest(data)))
+                if known is None or self._ledger.epoch(self._epoch).barrier(1, to) is None:  # else it was read there
+                    yield AppendCalls(to, data)
+                yield None
+        keys = sum(map(len, self._leaving.keys.values()))
+        number = self._change.after.number
+        count = len(self._leaving.requests)
+        made = Handover(self._number, self._epoch, number, sends, keys, self._leaving.size_bytes, count)
+        known = self._ledger.handovers.of(self._epoch, self._number)
+        if known is None:
+            yield AppendEpochs(to_bytes(made))
+        elif known != made:
+            raise Nondeterministic(
+                f"state partition {self._number}: what moves away from it before epoch {self._epoch} is not what the "
+                f"log has: {len(known.sends)} records with {known.keys} keys there, {len(sends)} with {keys} here. Its "
+                f"state is wrong here or there"
+            )
+
+    def _find_keys(self) -> Iterator[None]:
+        """The rows that leave, by destination."""
+        places, here, found = self._change.after.places, self._number, self._leaving.keys
+        for count, ((operator, key), _) in enumerate(self._store.everything(), 1):
+            to = places[operator].partition_of(key)
+            if to != here:
+                found.setdefault(to, []).append((operator, key))
+            if count % SLICE_ROWS == 0:
+                yield None
+        for keys in found.values():
+            keys.sort()
+
+    def _find_replies(self) -> dict[int, list[tuple[int, int, ReplyState]]]:
+        """The remembered replies that leave, by destination. One whose key is unknown is remembered everywhere."""
+        found: dict[int, list[tuple[int, int, ReplyState]]] = {}
+        after, here = self._change.after, self._number
+        for entry in self._replies.remembered():
+            for to in _homes(after, entry[2]):
+                if to != here:
+                    found.setdefault(to, []).append(entry)
+                    if entity_of(entry[2].call) is not None:
+                        self._leaving.requests.add((entry[0], entry[2].id))
+        return found
+
+    def _batches(self, to: int, replies: Sequence[tuple[int, int, ReplyState]]) -> Iterator[MovedState]:
+        index = 0
+        for rows in self._rows(self._leaving.keys.get(to, ())):
+            yield MovedState(self._number, self._epoch, index, rows)
+            index += 1
+        for entries in _in_batches(replies):
+            states = {(sequencer, given.id): given for sequencer, _, given in entries}
+            order = [(sequencer, offset, given.id) for sequencer, offset, given in entries]
+            yield MovedState(self._number, self._epoch, index, [], list(states.values()), order)
+            index += 1
+
+    def _rows(self, keys: Iterable[StateKey]) -> Iterator[list[tuple[str, str, bytes]]]:
+        rows: list[tuple[str, str, bytes]] = []
+        size = 0
+        for operator, key in keys:
+            value = self._store.read((operator, key))
+            assert value is not None, f"partition {self._number}: {operator} {key!r} has gone while it was to move"
+            rows.append((operator, key, value))
+            size += len(operator) + len(key) + len(value)
+            if size >= BATCH_BYTES:
+                self._leaving.size_bytes += size
+                yield rows
+                rows, size = [], 0
+        self._leaving.size_bytes += size
+        if rows:
+            yield rows
+
+
+def _homes(after: Placement, given: ReplyState) -> Iterable[int]:
+    entity = entity_of(given.call)
+    return range(after.partitions) if entity is None else (after.place(*entity),)
+
+
+def _in_batches(
+    entries: Iterable[tuple[int, int, ReplyState]],
+) -> Iterator[list[tuple[int, int, ReplyState]]]:
+    batch: list[tuple[int, int, ReplyState]] = []
+    size = 0
+    for entry in entries:
+        given = entry[2]
+        call = len(given.call) if isinstance(given.call, bytes) else len(given.call.arguments) + len(given.call.key)
+        batch.append(entry)
+        size += _REPLY_BYTES + len(given.id) + len(given.result or b"") + call
+        if size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
