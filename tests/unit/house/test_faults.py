@@ -24,6 +24,6 @@ def test_what_waits_for_the_night_is_said_to() -> None:
             assert marked == row.endswith("| nightly |"), f"docs/faults.md is wrong on when {test} runs"
 
 
-def test_every_row_of_streaming_faults_is_there() -> None:
+def test_every_row_of_faults_that_are_shown_is_there() -> None:
     rows = {int(number) for number in re.findall(r"^\| (\d+) \|", PAGE.read_text(), re.MULTILINE)}
-    assert rows == {*range(1, 30), 33, 36}
+    assert rows == {*range(1, 31), 33, 35, 36}
