@@ -17,7 +17,7 @@ from nodes.sim.run import simulate
 from tests.sim.counts import drawn
 
 CHUNKS = 24
-SEEDS = int(os.environ.get("SIM_SEEDS") or drawn(192, 1008))
+SEEDS = int(os.environ.get("SIM_SEEDS") or drawn(160, 1008))
 FLEET = 10
 """Nodes at most."""
 
