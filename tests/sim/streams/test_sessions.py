@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from holon.dataflow.sessions import open_sessions, shards
+from holon.dataflow.sessions import open_sessions
+from holon.dataflow.sliced import shards
 from nodes.sim.many import explain
 from nodes.sim.run import simulate
 from wcrdt.lattices import maps
