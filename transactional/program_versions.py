@@ -226,7 +226,9 @@ class VersionHistory:
         return (self._outlines[each.program.number] for each in reversed(self._kept))
 
 
-def misplaced(operators: Sequence[OperatorOutline], known: Mapping[str, Operator]) -> list[str]:
+def misplaced(
+    operators: Sequence[OperatorOutline], known: Mapping[str, Operator] | Mapping[str, OperatorOutline]
+) -> list[str]:
     """Operators of a version whose keys would live elsewhere than in those that are ``known``, or in a new group."""
     groups = {(each.partitions, each.colocate) for each in known.values()}
     found: list[str] = []

@@ -52,7 +52,7 @@ def diagnose(log: Log, program: Program, sequencers: int | None = None) -> Diagn
         return found
     try:
         mine = KeyLayout.of(program, sequencers or begun.partitions - program.partitions)
-        check_layout(program.name, begun, mine, later=has_held(log, topics, begun, version.code))
+        check_layout(program.name, begun, mine, lambda: has_held(log, topics, begun, version))
     except JobMismatch as error:
         found.ok, found.problem = False, str(error)
     ownership = control_history(log, topics, begun.partitions).read()

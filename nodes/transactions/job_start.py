@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 
 import msgspec
 
@@ -48,8 +49,7 @@ def begin(
         start = m.JobStarted(FIRST_INCARNATION, fingerprint(mine), units, described)
         log.append(topics.control, 0, [m.encode(start)])
         begun = started(log, topics)
-    version = version_of(program) if version is None else version
-    check_layout(program.name, begun, mine, later=has_held(log, topics, begun, version.code))
+    check_layout(program.name, begun, mine, lambda: has_held(log, topics, begun, version or version_of(program)))
     return answer_key(program.name, begun)
 
 
@@ -68,24 +68,22 @@ def answer_key(job: str, begun: m.JobStarted | None) -> bytes:
     return found
 
 
-def has_held(log: Log, topics: TransactionTopics, begun: m.JobStarted | None, code: str) -> bool:
-    """Whether the program with this code is a version of the job since an upgrade, which has checked its operators."""
+def has_held(log: Log, topics: TransactionTopics, begun: m.JobStarted | None, version: JobVersion) -> bool:
+    """Whether this version of the program holds since an upgrade, or did: that has checked its operators."""
     if begun is None:
         return False
     programs = control_history(log, topics, begun.partitions).read().programs
-    return any(each.code == code for each in programs.holding)
+    return any(each.code == version.code for each in programs.holding)
 
 
-def check_layout(job: str, begun: m.JobStarted | None, mine: KeyLayout, *, later: bool = False) -> None:
-    """Raises ``JobMismatch`` with what differs. ``later``: an upgrade may have added operators since."""
+def check_layout(job: str, begun: m.JobStarted | None, mine: KeyLayout, has_held: Callable[[], bool]) -> None:
+    """Raises ``JobMismatch`` with what differs. ``has_held``: whether an upgrade has checked that; asked if needed."""
     found = None if begun is None else _layout(begun.fingerprint)
     if found is None:
         text = "" if begun is None else begun.fingerprint
         raise JobMismatch(f"job {job!r} was started as {text!r} by another release, which this one cannot read")
-    if later and found.sequencers == mine.sequencers:
-        return
     was, now = _lines(found), _lines(mine)
-    if was != now:
+    if was != now and not (found.sequencers == mine.sequencers and has_held()):
         gone, come = [each for each in was if each not in now], [each for each in now if each not in was]
         raise JobMismatch(
             f"job {job!r} was started with {'; '.join(gone) or 'less'}, and has {'; '.join(come) or 'less'} now: a job "

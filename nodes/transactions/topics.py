@@ -60,6 +60,11 @@ class TransactionTopics:
         return f"{self.job}-txn-heartbeats"
 
 
+def checkpoint_job(job: str) -> str:
+    """The name of the job in those of its checkpoints: a streaming job may have the same one."""
+    return f"{job}-txn"
+
+
 def control_topic(topics: TransactionTopics) -> ControlTopic:
     """The control topic of the job, to be read."""
     return ControlTopic(topics.job, topics.control, topics.control_checkpoints)

@@ -9,7 +9,7 @@ from pathlib import Path
 from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import RunFailed
 from nodes.log import Log
-from nodes.transactions.checkpoints.chains import load_file, states
+from nodes.transactions.checkpoints.chains import chain_of
 from nodes.transactions.control_history import control_history
 from nodes.transactions.topics import TransactionTopics
 from transactional.operators import Program, StateKey
@@ -60,9 +60,8 @@ def write_state(store: CheckpointStore, names: dict[int, str], path: Path) -> in
 
 
 def _items(store: CheckpointStore, name: str) -> dict[StateKey, bytes]:
-    below, newest = load_file(store, name)
     found: dict[StateKey, bytes] = {}
-    for state in (*states(store, below, (name, newest)), newest):
+    for state in chain_of(store, name)[1]:
         for operator, key, value in state.items:
             if value is None:
                 found.pop((operator, key), None)

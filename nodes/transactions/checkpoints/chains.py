@@ -7,6 +7,7 @@ changes, so a chain that is not whole is refused when it is read or merged.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
@@ -107,6 +108,12 @@ def states(
         yield state
     if newest is not None:
         _follow(continuity, *newest)
+
+
+def chain_of(store: CheckpointStore, name: str) -> tuple[PartitionState, Iterator[PartitionState]]:
+    """A checkpoint's own file, and all that it consists of, from the first one on. Raises as ``states``."""
+    below, newest = load_file(store, name)
+    return newest, itertools.chain(states(store, below, (name, newest)), (newest,))
 
 
 def _follow(continuity: Continuity, name: str, state: PartitionState) -> None:

@@ -22,7 +22,7 @@ from nodes.transactions.checkpoints import chains
 from nodes.transactions.checkpoints.chain_life import ChainLifecycle, CheckpointEvent, Effect
 from nodes.transactions.checkpoints.chains import FileReference
 from nodes.transactions.checkpoints.compaction import Compact, CompactionFailed, CompactionRequest, compact_here
-from nodes.transactions.topics import FIRST_INCARNATION
+from nodes.transactions.topics import FIRST_INCARNATION, checkpoint_job
 from transactional.state.partition import StatePartition
 from transactional.state.restored import RestoredState
 from transactional.state.snapshots import LedgerState, PartitionState, StateSnapshot
@@ -96,7 +96,7 @@ class TransactionCheckpoints:
         reads_back: bool = False,
     ) -> None:
         self.store = store
-        self.job = f"{job}-txn"
+        self.job = checkpoint_job(job)
         self.node = node
         self.ownership = ownership
         self.sequencers = sequencers

@@ -58,10 +58,10 @@ def blamed(
 def _wrong(partition: int, name: str, store: CheckpointStore, log: Log, topics: TransactionTopics) -> str | None:
     """How the state of this checkpoint is wrong; None: as far as can be known, it is right."""
     try:
-        below, newest = chains.load_file(store, name)
+        newest, chain = chains.chain_of(store, name)
         written = _written(log, topics, partition, newest.ledger.done)
         held: dict[StateKey, bytes | None] = dict.fromkeys(written)
-        for state in (*chains.states(store, below, (name, newest)), newest):
+        for state in chain:
             held.update(((row[0], row[1]), row[2]) for row in state.items if row[:2] in written)
     except CheckpointDamaged as error:
         return f"{error}"

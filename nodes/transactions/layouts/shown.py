@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
+from nodes.checkpoints.file_names import own_name
 from nodes.checkpoints.store import CheckpointStore
-from nodes.machine.ownership.ownership import Ownership
-from nodes.transactions.checkpoints.chains import load_file, states
+from nodes.machine.messages import CheckpointSaved
+from nodes.transactions.checkpoints.chains import chain_of
 from nodes.transactions.layouts.repartitioning import Repartitioning
+from nodes.transactions.topics import checkpoint_job
+from transactional.operators import StateKey
 
 
 class PartitionRow(msgspec.Struct):
-    """One state partition. From its newest checkpoint, of the end of ``epoch``: ``keys``, ``bytes`` of keys and values,
+    """One state partition. ``member``: it takes part in epochs.
 
-    ``replies`` that are remembered, ``calls``: transactions that began here and have committed so far. None: it has no
-    checkpoint that can be read. ``member``: it takes part in epochs.
+    The rest is of its newest checkpoint, of the end of ``epoch``: ``keys``, ``bytes`` of keys and values, ``replies``
+    that are remembered. ``calls`` are transactions that began here and have committed so far. None: it has no
+    checkpoint that can be read.
     """
 
     partition: int
@@ -61,7 +66,7 @@ def layout_shown(job: str, requests: Repartitioning, store: CheckpointStore | No
     ]
     if store is not None:
         for row in rows:
-            _fill(row, store, ownership, first + row.partition)
+            _fill(row, store, checkpoint_job(job), ownership.checkpoints(first + row.partition))
     groups = [
         GroupRow(requests.operators_of([each.group]), 1 + max(each.homes), each.group.buckets) for each in layout.groups
     ]
@@ -69,12 +74,12 @@ def layout_shown(job: str, requests: Repartitioning, store: CheckpointStore | No
     return LayoutShown(job, layout.number, rows, groups, None if wanted is None else wanted.about)
 
 
-def _fill(row: PartitionRow, store: CheckpointStore, ownership: Ownership, unit: int) -> None:
-    for saved in ownership.checkpoints(unit):
+def _fill(row: PartitionRow, store: CheckpointStore, job: str, checkpoints: Sequence[CheckpointSaved]) -> None:
+    for saved in checkpoints:
         try:
-            below, newest = load_file(store, saved.name)
-            sizes: dict[tuple[str, str], int] = {}
-            for state in (*states(store, below, (saved.name, newest)), newest):
+            newest, chain = chain_of(store, own_name(job, saved.name))
+            sizes: dict[StateKey, int] = {}
+            for state in chain:
                 for operator, key, value in state.items:
                     if value is None:
                         sizes.pop((operator, key), None)

@@ -21,13 +21,13 @@ from nodes.machine.code_check import last_recorded
 from nodes.machine.ownership import programs as p
 from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.control_history import control_history
-from nodes.transactions.job_start import KeyLayout, started
+from nodes.transactions.job_start import KeyLayout, key_layout, started
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from nodes.transactions.upgrades.programs import named_program, version_record
 from nodes.transactions.upgrades.stored_values import tried
 from transactional.describing import version_of
-from transactional.operators import Program
-from transactional.program_versions import ProgramVersion
+from transactional.operators import Operator, Program
+from transactional.program_versions import OperatorOutline, ProgramVersion, misplaced
 
 LISTEN_S = 2.0
 """So long heartbeats are awaited: the nodes that are heard are at work."""
@@ -70,7 +70,7 @@ class Upgrader:
         begun = started(log, topics)
         if begun is None:
             raise RunFailed(f"job {program.name!r} has not begun on this log: start nodes with the program instead")
-        self._layout = _layout_of(begun)
+        self._layout = key_layout(program.name, begun)
         self._history = control_history(log, topics, begun.partitions)
         self._version = version_of(program)
         self._reference = reference
@@ -125,15 +125,15 @@ class Upgrader:
             yield f"{self._reference} is the version in force (number {before.number}, code {before.code})"
 
     def _misplaced(self, ownership: Ownership) -> Iterator[str]:
-        known = _operators(ownership, self._layout)
-        groups = sorted({(partitions, colocate or "") for partitions, colocate in known.values()})
-        for name, operator in sorted(self._program.operators.items()):
-            mine, before = (operator.partitions, operator.colocate), known.get(name)
-            if before is not None and before != mine:
-                yield f"operator {name!r} has {_place(*mine)}, and {_place(*before)} in the job, where its keys live"
-            elif before is None and (mine[0], mine[1] or "") not in groups:
-                places = "; ".join(_place(partitions, colocate or None) for partitions, colocate in groups)
-                yield f"operator {name!r} is new and has {_place(*mine)}; the others have {places}, as a new one must"
+        known, operators = _operators(ownership, self._layout), self._program.operators
+        groups = sorted({(each.partitions, each.colocate or "") for each in known.values()})
+        for name in misplaced(self._proposed(ownership).operators, known):
+            mine, before = _place(operators[name]), known.get(name)
+            if before is not None:
+                yield f"operator {name!r} has {mine}, and {_place(before)} in the job, where its keys live"
+            else:
+                places = "; ".join(_placed(partitions, colocate or None) for partitions, colocate in groups)
+                yield f"operator {name!r} is new and has {mine}; the others have {places}, as a new one must"
 
     def _lost(self, ownership: Ownership) -> Iterator[str]:
         """Values that would be dropped in silence: types that differ where no ``upgrade`` says how."""
@@ -168,22 +168,19 @@ class Upgrader:
         return sorted(heard.intersection(ownership.members))
 
 
-def _layout_of(begun: m.JobStarted) -> KeyLayout:
-    try:
-        return msgspec.json.decode(begun.fingerprint, type=KeyLayout)
-    except (msgspec.MsgspecError, UnicodeError):
-        raise RunFailed(f"the job was started as {begun.fingerprint!r} by another release") from None
-
-
-def _operators(ownership: Ownership, layout: KeyLayout) -> Mapping[str, tuple[int, str | None]]:
-    """By name, partitions and separator: of all versions so far."""
-    found = {name: (partitions, colocate) for name, partitions, colocate in layout.operators}
+def _operators(ownership: Ownership, layout: KeyLayout) -> Mapping[str, OperatorOutline]:
+    """By name, of all versions so far; functions are those of upgrades alone."""
+    found = {name: OperatorOutline(name, count, colocate, []) for name, count, colocate in layout.operators}
     for named in ownership.programs.holding:
-        found |= {each.name: (each.partitions, each.colocate) for each in version_record(named).operators}
+        found |= {each.name: each for each in version_record(named).operators}
     return found
 
 
-def _place(partitions: int, colocate: str | None) -> str:
+def _place(operator: Operator | OperatorOutline) -> str:
+    return _placed(operator.partitions, operator.colocate)
+
+
+def _placed(partitions: int, colocate: str | None) -> str:
     return f"{partitions} partitions" + ("" if colocate is None else f", colocate={colocate!r}")
 
 

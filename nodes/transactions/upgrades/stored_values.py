@@ -15,14 +15,14 @@ from nodes.checkpoints.file_names import own_name
 from nodes.checkpoints.store import CheckpointStore
 from nodes.log.contract import Log
 from nodes.machine.ownership.ownership import Ownership
-from nodes.transactions.checkpoints.chains import load_file, states
+from nodes.transactions.checkpoints.chains import chain_of
 from nodes.transactions.orphaned_work import commits_from
-from nodes.transactions.topics import TransactionTopics
+from nodes.transactions.topics import TransactionTopics, checkpoint_job
 from transactional.describing import read_as
 from transactional.epochs.messages import BadRecord, Commit, RecordPiece, commit_message
 from transactional.epochs.pieces import RecordPieces
-from transactional.operators import Program
-from transactional.state.snapshots import PartitionState, Row
+from transactional.operators import Program, StateKey
+from transactional.state.snapshots import Row
 from transactional.state.values import BadValue
 
 
@@ -78,14 +78,14 @@ def _problem(program: Program, operator: str, value: bytes) -> str | None:
 
 def _rows(
     log: Log, store: CheckpointStore, ownership: Ownership, topics: TransactionTopics, unit: int, partition: int
-) -> dict[tuple[str, str], bytes | None]:
+) -> dict[StateKey, bytes | None]:
     """Of one partition; where the newest checkpoint is damaged, of one before it and the commits since."""
-    rows: dict[tuple[str, str], bytes | None] = {}
+    rows: dict[StateKey, bytes | None] = {}
     kept, offset, epoch = ownership.checkpoints(unit), 0, 0
     for number, saved in enumerate(kept):
         try:
-            below, newest = load_file(store, own_name(f"{topics.job}-txn", saved.name))
-            rows = _kept((*states(store, below, (saved.name, newest)), newest))
+            newest, chain = chain_of(store, own_name(checkpoint_job(topics.job), saved.name))
+            rows = {(operator, key): value for state in chain for operator, key, value in state.items}
         except (CheckpointDamaged, CheckpointMissing):
             if number == len(kept) - 1:
                 raise
@@ -95,10 +95,6 @@ def _rows(
     for operator, key, value in _committed(commits_from(log, topics, partition, offset), partition, epoch):
         rows[operator, key] = value
     return rows
-
-
-def _kept(chain: Iterable[PartitionState]) -> dict[tuple[str, str], bytes | None]:
-    return {(operator, key): value for state in chain for operator, key, value in state.items}
 
 
 def _committed(values: Iterable[bytes], partition: int, after: int) -> Iterator[Row]:
