@@ -39,9 +39,8 @@ class ArrowColumns(WritesAtoms, Generic[E]):
     def __init__(self, columns: Mapping[str, Any] | type[E] | Any) -> None:
         self.type: Any = None if isinstance(columns, Mapping) else columns
         self.columns: dict[str, Any] = dict(columns) if isinstance(columns, Mapping) else {}
-        whole = ColumnsOfAtoms[E](columns, in_place=False)
         in_place = ColumnsOfAtoms[E](columns, in_place=True)
-        self._ways = (in_place, whole) if in_place.inner else (whole,)
+        self._ways = (in_place, ColumnsOfAtoms[E](columns, in_place=False)) if in_place.inner else (in_place,)
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""

@@ -1,4 +1,4 @@
-"""Names of the commands on the control topic, and of what JobStarted describes for them."""
+"""Commands on the control topic: their names, what JobStarted describes for them, and how much of them is kept."""
 
 RETRY = "retry"
 """Name of a ``Command``: what failed before it is worth another try for those who start after it."""

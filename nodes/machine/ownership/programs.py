@@ -98,15 +98,14 @@ class ProgramFold:
     def take(self, name: str, argument: str) -> list[str]:
         """One of the ``COMMANDS``; gives the description of the version that holds from here on, if one does."""
         try:
-            match name:
-                case "program":
-                    self._propose(msgspec.json.decode(argument, type=Proposal))
-                case "program loaded":
-                    self._loaded(msgspec.json.decode(argument, type=Loading))
-                case "program ready":
-                    self.ready |= self.proposal is not None and argument == self.proposal.id
-                case _:
-                    return self._holds(msgspec.json.decode(argument, type=Holding))
+            if name == PROGRAM:
+                self._propose(msgspec.json.decode(argument, type=Proposal))
+            elif name == PROGRAM_LOADED:
+                self._loaded(msgspec.json.decode(argument, type=Loading))
+            elif name == PROGRAM_READY:
+                self.ready |= self.proposal is not None and argument == self.proposal.id
+            else:
+                return self._holds(msgspec.json.decode(argument, type=Holding))
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             pass  # every node passes it over
         return []

@@ -117,22 +117,20 @@ def _of_window(way: Way, slice_ms: int, key: int, cut: Cut) -> list[tuple[int, d
     return results
 
 
+def _in_order(slice_ms: int, events: Placed) -> list[tuple[int, Event]]:
+    """Partitions and events in the order of time and partition; that of a partition is kept."""
+    in_time = ((partition, event) for partition, event, at in events if not _is_late(slice_ms, event, at))
+    return sorted(in_time, key=lambda pair: (pair[1]["ts"], pair[0]))
+
+
 def _in_time(slice_ms: int, events: Placed) -> list[tuple[Any, Event]]:
-    """By key, in the order of time and partition; that of a partition is kept."""
-    ordered = sorted(
-        ((partition, event) for partition, event, at in events if not _is_late(slice_ms, event, at)),
-        key=lambda pair: (pair[1]["ts"], pair[0]),
-    )
-    return [((event["key"],), event) for _, event in ordered]
+    """By key."""
+    return [((event["key"],), event) for _, event in _in_order(slice_ms, events)]
 
 
 def _own(slice_ms: int, events: Placed) -> list[tuple[Any, Event]]:
     """Those of odd keys, by key and partition."""
-    ordered = sorted(
-        ((partition, event) for partition, event, at in events if not _is_late(slice_ms, event, at)),
-        key=lambda pair: pair[1]["ts"],
-    )
-    return [((event["key"], partition), event) for partition, event in ordered if event["key"] % 2]
+    return [((event["key"], partition), event) for partition, event in _in_order(slice_ms, events) if event["key"] % 2]
 
 
 def _missed(slice_ms: int, events: Placed) -> list[Any]:

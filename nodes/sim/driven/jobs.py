@@ -44,7 +44,7 @@ def by_counts(options: Options, given: Given) -> Job:
         lambda g: Span(g.window.end_ms, 3, g.sum(lambda row: row.amount))
     ).sink("spans")
     odd = events.filter(lambda e: e.key % 2 == 1).per_partition().key_by(lambda e: e.key)
-    odd.window(Count(2, timeout=options.window_ms), early=slice_ms).agg(_found_early("twos")).sink("twos")
+    odd.window(Count(2, timeout=options.window_ms), early=slice_ms).agg(_found("twos")).sink("twos")
     return flow.job
 
 
@@ -57,7 +57,7 @@ def by_between(options: Options, given: Given) -> Job:
     events, slice_ms = source_of(flow, options, given), slice_of(options)
     between = Between[Any](start=lambda e: e.amount < 2, end=lambda e: e.amount > 3, timeout=2 * options.window_ms)
     windows = events.key_by(lambda e: e.key).window(between, early=slice_ms, updates="retract")
-    found = windows.agg(_found_early("between"))
+    found = windows.agg(_found("between"))
     found.sink(given.output, key=lambda row: row.key)
     found.late.map(lambda e: Missed(e.id)).sink("missed")
     runs = Between[Any](start=lambda e: True, end=lambda e: e.amount == 0, timeout=options.window_ms, slice=slice_ms)
@@ -67,19 +67,6 @@ def by_between(options: Options, given: Given) -> Job:
 
 
 def _found(of: str) -> Callable[[Group[int, Any]], Found]:
-    return lambda g: Found(
-        of,
-        g.key,
-        g.window.start_ms,
-        g.window.end_ms,
-        g.count(),
-        g.sum(lambda e: e.amount),
-        g.max(lambda e: e.id),
-        timed_out=g.timed_out,
-    )
-
-
-def _found_early(of: str) -> Callable[[Group[int, Any]], Found]:
     return lambda g: Found(
         of,
         g.key,
