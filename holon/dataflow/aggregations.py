@@ -90,8 +90,12 @@ class Aggregation(Step):
 
     def bottom(self) -> Lattice[Any, Any]:
         """The lattice that a window holds."""
-        record = RecordOf(self._lattices or {"": GCounter()})
-        return record if self.key is None else ColumnsOf(record)
+        return self._record if self.key is None else ColumnsOf(self._record)
+
+    @cached_property
+    def _record(self) -> RecordOf:
+        """The state of the rows of one key."""
+        return RecordOf(self._lattices or {"": GCounter()})
 
     @property
     def _lattices(self) -> dict[str, Lattice[Any, Any]]:
@@ -150,8 +154,12 @@ class Aggregation(Step):
 
     def elements(self, rows: Rows) -> Any:
         """The columns that are inserted: of keys, and of each aggregate's elements."""
-        parts = self._aggregated(rows) or (_ones(rows),)
+        parts = self._parts(rows)
         return parts if self.key is None else (self._column("key", self.key, rows), parts)
+
+    def _parts(self, rows: Rows) -> tuple[Column, ...]:
+        """As the state of a key has them: rows count where there is no aggregate."""
+        return self._aggregated(rows) or (_ones(rows),)
 
     def _aggregated(self, rows: Rows) -> tuple[Column, ...]:
         """A column of the elements of each aggregate."""

@@ -16,7 +16,7 @@ from holon.dataflow.data_driven.rows import RowKeys, keys_of_rows
 from holon.dataflow.data_driven.slices import LAST_MS, DrivenSlices
 from holon.dataflow.groups import TIMED_OUT, UPDATE_COLUMNS
 from holon.dataflow.rows import Origins, Rows
-from holon.dataflow.sessions.columns import plain_column
+from holon.dataflow.sliced.columns import plain_column
 from holon.dataflow.sliced.shards import Slices
 from holon.dataflow.sliced.step import SlicedAggregation, first_of_each
 from holon.dataflow.steps import Followed, followed
@@ -25,7 +25,7 @@ from holon.formats.batch import Column
 from holon.program.context import Context
 from holon.program.states import Local, StateDeclaration, Windowed
 from holon.tracebacks import own_frames
-from wcrdt import Between, ColumnsOf, Count, GCounter, RecordOf
+from wcrdt import Between, Count
 from wcrdt.windows.assigners import Window
 
 _ANY = DrivenSlices(Count(1))
@@ -65,15 +65,6 @@ class DrivenAggregation(SlicedAggregation):
         return {**super()._followed, **marks}
 
     @cached_property
-    def _row(self) -> RecordOf:
-        """The state of a row, and of its window."""
-        return RecordOf(self._lattices or {"": GCounter()})
-
-    @cached_property
-    def _kept(self) -> ColumnsOf[Any, Any, Any]:
-        return ColumnsOf(self._row)
-
-    @cached_property
     def _keys(self) -> RowKeys:
         return RowKeys(len(self._functions))
 
@@ -110,11 +101,10 @@ class DrivenAggregation(SlicedAggregation):
     # --- rows that come -----------------------------------------------------------------------------------------------
 
     def elements(self, rows: Rows) -> RowElements:
-        keys = np.zeros(len(rows), np.int64) if self.key is None else self._column("key", self.key, rows)
         marks = [self._column(_mark(n), each, rows) for n, each in enumerate(self._functions)]
         as_mark = truth if isinstance(self.driven.windows, Between) else _without_bools
         marks = [_without_bools(as_mark(column)) for column in marks]
-        return RowElements(keys, marks, self._aggregated(rows) or (np.ones(len(rows), np.int64),))
+        return RowElements(self._key_column(rows), marks, self._parts(rows))
 
     def checked_elements(self, rows: Rows) -> tuple[RowElements, NDArray[np.int64]]:
         elements = self.elements(rows)
@@ -165,7 +155,7 @@ class DrivenAggregation(SlicedAggregation):
                 reason=f"next() of its windows raised {described(error)}\n{own_frames(error)}".rstrip(),
             )
 
-        held = ctx[self._open].value.held(self.driven, self._row)
+        held = ctx[self._open].value.held(self.driven, self._record)
         found = held.take(rows, window.end_ms, names, fails if ctx.on_error == "dead-letter" else None)
         return self._results_of(found, names, ctx.timestamp_ms)
 

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from holon.dataflow.arithmetic import as_list
-from holon.dataflow.sessions.columns import plain_column
 from holon.dataflow.sessions.open_sessions import columns_of_objects
+from holon.dataflow.sliced.columns import plain_column
 from holon.dataflow.sliced.shards import Arrived
 from holon.formats.batch import Column
 from holon.program.checkpointable import OwnBytes

@@ -20,7 +20,7 @@ from holon.formats.batch import Column
 from holon.program.context import Context
 from holon.program.handles import WindowedHandle
 from holon.program.states import Local, Windowed
-from wcrdt import ColumnsOf, GCounter, RecordOf, Tumbling
+from wcrdt import Tumbling
 from wcrdt.windows.assigners import Window
 
 _ANY = EarlyWindows(Tumbling(2), 1, False)
@@ -39,10 +39,6 @@ class EarlyAggregation(SlicedAggregation):
     flags = UPDATE_COLUMNS
 
     @cached_property
-    def _kept(self) -> ColumnsOf[Any, Any, Any]:
-        return ColumnsOf(RecordOf(self._lattices or {"": GCounter()}))
-
-    @cached_property
     def _open(self) -> Local[OpenWindow]:
         return self._opened(OpenWindow())
 
@@ -59,8 +55,7 @@ class EarlyAggregation(SlicedAggregation):
     # --- rows that come -----------------------------------------------------------------------------------------------
 
     def elements(self, rows: Rows) -> Any:
-        keys = np.zeros(len(rows), np.int64) if self.key is None else self._column("key", self.key, rows)
-        return keys, self._aggregated(rows) or (np.ones(len(rows), np.int64),)
+        return self._key_column(rows), self._parts(rows)
 
     def take_late(
         self,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from holon.dataflow.arithmetic import as_list
-from holon.dataflow.groups import plain_value
 from holon.dataflow.sessions.objects import FIRST, LAST
+from holon.dataflow.sliced.columns import number_column, plain_column
 from holon.formats.batch import Column
 from holon.time.units import MAX_TS_MS
 from wcrdt import RecordOf, Session
@@ -113,18 +113,4 @@ def closed_objects(closed: Sequence[tuple[Any, RecordOf]], names: Sequence[str])
     ordered = sorted(closed, key=lambda session: (order_key(session[0]), session[1][FIRST].value))
     first, last = (np.array([record[name].value for _, record in ordered], np.int64) for name in (FIRST, LAST))
     values = {name: plain_column([record[name].value for _, record in ordered]) for name in names}
-    return Closed(_column([key for key, _ in ordered]), first, last, values)
-
-
-def plain_column(values: list[Any]) -> Column:
-    """The values as rows hold them."""
-    return _column([plain_value(value) for value in values])
-
-
-def _column(values: list[Any]) -> Column:
-    """Numbers of 64 bits as an array."""
-    kinds = set(map(type, values))
-    try:
-        return np.array(values, np.int64 if kinds == {int} else np.float64) if kinds in ({int}, {float}) else values
-    except OverflowError:
-        return values
+    return Closed(number_column([key for key, _ in ordered]), first, last, values)

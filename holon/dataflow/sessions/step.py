@@ -16,7 +16,7 @@ from holon.dataflow.sliced.step import SlicedAggregation, first_of_each
 from holon.program.context import Context
 from holon.program.states import Local, Windowed
 from holon.time.units import MAX_TS_MS
-from wcrdt import ColumnsOf, Max, Min, RecordOf, Session
+from wcrdt import Max, Min, RecordOf, Session
 from wcrdt.windows.assigners import Window
 
 _ANY = Session(1)
@@ -32,10 +32,6 @@ class SessionAggregation(SlicedAggregation):
     def _record(self) -> RecordOf:
         """The state of one key in a slice, and of its session."""
         return RecordOf({FIRST: Min(), LAST: Max(), **self._lattices})
-
-    @cached_property
-    def _kept(self) -> ColumnsOf[Any, Any, Any]:
-        return ColumnsOf(self._record)
 
     @cached_property
     def _open(self) -> Local[OpenSessions]:
@@ -54,8 +50,7 @@ class SessionAggregation(SlicedAggregation):
     # --- rows that come -----------------------------------------------------------------------------------------------
 
     def elements(self, rows: Rows) -> Any:
-        keys = np.zeros(len(rows), np.int64) if self.key is None else self._column("key", self.key, rows)
-        return keys, (rows.ts_ms, rows.ts_ms, *self._aggregated(rows))
+        return self._key_column(rows), (rows.ts_ms, rows.ts_ms, *self._aggregated(rows))
 
     def insert(
         self,

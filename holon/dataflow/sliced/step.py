@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.dataflow.aggregations import Aggregation
+from holon.dataflow.rows import Rows
 from holon.dataflow.sliced.shards import Arrived, Slices, whole
+from holon.formats.batch import Column
 from holon.program.context import Context
 from holon.program.function import HandlerScope
 from holon.program.states import Local, StateDeclaration, Windowed
@@ -37,7 +39,7 @@ class SlicedAggregation(Aggregation):
     @cached_property
     def _kept(self) -> ColumnsOf[Any, Any, Any]:
         """The state of a slice while it is empty."""
-        raise NotImplementedError
+        return ColumnsOf(self._record)
 
     @cached_property
     def _slices(self) -> Slices:
@@ -79,6 +81,10 @@ class SlicedAggregation(Aggregation):
 
     def answered(self, state: Windowed[Any, Any]) -> tuple[Windowed[Any, Any], HandlerScope]:
         return self._due, "partition"
+
+    def _key_column(self, rows: Rows) -> Column:
+        """Where there is no key, rows have the same one."""
+        return np.zeros(len(rows), np.int64) if self.key is None else self._column("key", self.key, rows)
 
     # --- rows that come, and slices that are complete -----------------------------------------------------------------
 
