@@ -24,7 +24,7 @@ from tests.attack.hostile import hostile
 from tests.integration import poison
 from tests.integration.fleet_support import UNTRIMMED, Stage, owners
 from tests.integration.jobs_mixed import INPUT
-from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_broker import session_bootstrap, session_prefix
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import PLENTY_S
 from tests.integration.txn_processes import PATIENT, SEQUENCERS, nodes
@@ -107,7 +107,7 @@ def bank(log: str, folder: Path) -> Iterator[tuple[Log, Sequence[str]]]:
             create_topics(opened, program, SEQUENCERS)
             yield opened, ("--log-dir", str(folder / "log"))
         return
-    bootstrap, prefix = session_bootstrap(), f"{folder.name}."
+    bootstrap, prefix = session_bootstrap(), session_prefix(folder)
     with KafkaLog(bootstrap, prefix=prefix) as opened:
         try:
             create_topics(opened, program, SEQUENCERS)

@@ -84,8 +84,12 @@ def _listener(name: str) -> str:
 
 def session_log(folder: Path, properties: Mapping[str, str] | None = None, **options: int) -> KafkaLog:
     """A log of its own on the session's broker; the same folder gives the same log."""
-    prefix = f"t{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
-    return patient_log(session_bootstrap(), properties, prefix=prefix, **options)
+    return patient_log(session_bootstrap(), properties, prefix=session_prefix(folder), **options)
+
+
+def session_prefix(folder: Path) -> str:
+    """Topics on the session's broker are a test's own by the whole path of its folder: names of folders repeat."""
+    return f"t{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
 
 
 def _secured(folder: Path) -> dict[str, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +11,7 @@ from nodes.settings.settings import load_settings
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import JOB, PARTITIONS, QUICK, Stage
 from tests.integration.jobs_mixed import INPUT
-from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_broker import session_bootstrap, session_prefix
 
 _BY_COLUMNS = f"{jobs_mixed.__name__}:by_columns"
 READERS = {"plain": (JOB, "librdkafka"), "columns": (_BY_COLUMNS, "librdkafka"), "own": (_BY_COLUMNS, "direct")}
@@ -30,7 +28,7 @@ class KafkaStage(Stage):
     def __init__(self, folder: Path, bootstrap: str, *definitions: str, partitions: int = PARTITIONS) -> None:
         self.path = folder
         self.partitions = partitions
-        self.prefix = f"s{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
+        self.prefix = session_prefix(folder)
         kafka = ("log.kind=kafka", f"log.bootstrap={bootstrap}", f"log.prefix={self.prefix}")
         # Two busy cores are shared with a JVM here: what is only slow must not be taken for dead all the time.
         patient = ("node.failure_timeout_ms=1000", "log.timeout_ms=60000")

@@ -16,7 +16,7 @@ from nodes.machine import messages as m
 from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
-from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_broker import session_bootstrap, session_prefix
 from tests.integration.processes import PLENTY_S, ROOT, until
 from tests.integration.txn_processes import PATIENT, SEQUENCERS, nodes
 from tests.integration.txn_replay import Replay
@@ -78,7 +78,7 @@ def test_a_killed_node_costs_no_transaction_and_no_money(tmp_path: Path) -> None
 
 def test_the_same_on_kafka(tmp_path: Path) -> None:
     bootstrap = session_bootstrap()
-    prefix = f"{tmp_path.name}."
+    prefix = session_prefix(tmp_path)
     with KafkaLog(bootstrap, prefix=prefix) as log:
         try:
             checkpoints = f"checkpoints.url={tmp_path / 'checkpoints'}"

@@ -10,7 +10,7 @@ import msgspec
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_broker import session_bootstrap, session_prefix
 from tests.integration.processes import PLENTY_S, until
 from tests.integration.txn_processes import nodes
 
@@ -68,7 +68,7 @@ def call(name: str, key: str, function: str, args: Any) -> dict[str, Any]:
 
 
 def test_who_knows_only_kafka_and_the_record_format_can_ask(tmp_path: Path) -> None:
-    bootstrap, prefix = session_bootstrap(), f"{tmp_path.name}."
+    bootstrap, prefix = session_bootstrap(), session_prefix(tmp_path)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     requests, replies = f"{prefix}bank-txn-requests", f"{prefix}bank-txn-replies"
     options = ("--bootstrap", bootstrap, "-D", f"log.prefix={prefix}", "-D", f"checkpoints.url={tmp_path / 'saved'}")

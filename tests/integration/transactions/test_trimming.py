@@ -9,7 +9,7 @@ from nodes.log import Log, open_log
 from nodes.log.kafka.log import KafkaLog
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
-from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_broker import session_bootstrap, session_prefix
 from tests.integration.processes import PLENTY_S, until
 from tests.integration.txn_processes import SEQUENCERS, nodes
 
@@ -50,7 +50,7 @@ def test_nodes_that_start_on_trimmed_topics_know_every_payment(tmp_path: Path) -
 
 
 def test_the_same_on_kafka(tmp_path: Path) -> None:
-    bootstrap, prefix = session_bootstrap(), f"{tmp_path.name}."
+    bootstrap, prefix = session_bootstrap(), session_prefix(tmp_path)
     with KafkaLog(bootstrap, prefix=prefix) as log:
         try:
             checkpoints = f"checkpoints.url={tmp_path / 'checkpoints'}"
