@@ -59,9 +59,20 @@ class RequestHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class NextVersion:
+    """The version to which a running program is upgraded; ``reference`` is where a node process finds it.
+
+    ``gave(request, result)``: whether it, and not the version before, gave this result; None: both would.
+    """
+
+    reference: str
+    gave: Callable[[WireRequest, Any], bool | None]
+
+
+@dataclass(frozen=True, slots=True)
 class BenchWorkload:
     """``reference`` is where a node process finds the program; ``size`` the default of ``counts``.
-    ``smallest``: the least size that makes sense.
+    ``smallest``: the least size that makes sense. ``following``: another version of the program, if there is one.
 
     ``load`` are the requests that make the first state; ``requests(shape, first, count)`` those that are measured.
     ``check`` returns violations after all of them were answered, each in a sentence; none: the invariants hold.
@@ -78,6 +89,7 @@ class BenchWorkload:
     check: Callable[[WorkloadShape, RequestHistory, Send], list[str]]
     expected_aborts: tuple[str, ...] = ()
     smallest: int = 1
+    following: NextVersion | None = None
 
 
 def unexpected(workload: BenchWorkload, history: RequestHistory) -> list[str]:

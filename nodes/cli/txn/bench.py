@@ -15,11 +15,20 @@ import typer
 from nodes.cli.job_options import ReplicasOption
 from nodes.cli.options import GivenOptions, JsonOption, level_definition, with_log_options
 from nodes.cli.output import emit_json, fail, note
+from nodes.cli.txn.bench_changes import (
+    AddNodeOption,
+    KillOption,
+    RemoveNodeOption,
+    RepartitionOption,
+    UpgradeOption,
+    changes_of,
+    lines,
+)
+from nodes.cli.txn.layout import ModeOption, SpreadOption
 from nodes.errors import MissingDependency, UnknownName
 
 if TYPE_CHECKING:
     from nodes.settings.settings import Settings
-    from nodes.transactions.bench.fleet import Change
     from nodes.transactions.bench.run import BenchPlan, BenchRun
     from transactional.workloads.contract import BenchWorkload
 
@@ -28,13 +37,14 @@ KAFKA_WARMUP_S = 10.0
 """A broker that has just been started compiles itself first, on the cores of all."""
 MAX_TRANSACTIONS = 100_000_000
 Who = Literal["auto", "spark", "plain"]
-AddNodeOption = Annotated[
-    list[float] | None,
-    typer.Option("--add-node", metavar="FRACTION", min=0, max=1, help="One node more, at that share of the replies."),
+ScaleOption = Annotated[
+    float, typer.Option("--scale", min=0.001, max=1, help="TPC-C: share of the specification's customers and items.")
 ]
-RemoveNodeOption = Annotated[
-    list[float] | None,
-    typer.Option("--remove-node", metavar="FRACTION", min=0, max=1, help="The oldest node leaves (SIGTERM) there."),
+RemoteOption = Annotated[
+    float, typer.Option("--remote", min=0, max=1, help="chain: share of transactions over several partitions.")
+]
+WarmupOption = Annotated[
+    float | None, typer.Option("--warmup", min=0, help="Seconds that are not measured; 10 on Kafka, else 0.")
 ]
 
 
@@ -58,21 +68,18 @@ def bench(
         int | None, typer.Option("--size", "--accounts", min=1, help="Accounts, records, hotels, warehouses, ...")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the requests.")] = 1,
-    scale: Annotated[
-        float,
-        typer.Option("--scale", min=0.001, max=1, help="TPC-C: share of the specification's customers and items."),
-    ] = 0.01,
+    scale: ScaleOption = 0.01,
     depth: Annotated[int, typer.Option("--depth", min=1, max=90, help="chain: calls within calls.")] = 1,
-    remote: Annotated[
-        float, typer.Option("--remote", min=0, max=1, help="chain: share of transactions over several partitions.")
-    ] = 1.0,
-    warmup: Annotated[
-        float | None, typer.Option("--warmup", min=0, help="Seconds that are not measured; 10 on Kafka, else 0.")
-    ] = None,
+    remote: RemoteOption = 1.0,
+    warmup: WarmupOption = None,
     replicas: ReplicasOption = None,
-    kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
+    kill: KillOption = None,
     add_node: AddNodeOption = None,
     remove_node: RemoveNodeOption = None,
+    repartition: RepartitionOption = None,
+    mode: ModeOption = "stop",
+    spread: SpreadOption = "least",
+    upgrade: UpgradeOption = None,
     generator: Annotated[Who, typer.Option("--generator", help="Who makes the requests; they are the same.")] = "plain",
     validate: Annotated[
         Who | None,
@@ -96,7 +103,10 @@ def bench(
     count = _count(transactions, rate or 0, seconds or 0)
     if size is not None and size < chosen.smallest:
         fail(2, f"--size {size}: {workload} needs at least {chosen.smallest} {chosen.counts}")
-    changes = _changes(nodes, kill or [], add_node or [], remove_node or [])
+    assert mode == "stop"
+    changes = changes_of(
+        chosen, nodes, kill or [], add_node or [], remove_node or [], repartition or [], spread, upgrade or []
+    )
     by_spark = spark_judges(workload, validate)
     generated = spark_does(generator, "generator")
     shape = WorkloadShape(chosen.size if size is None else size, zipf, seed, scale, depth, remote)
@@ -112,8 +122,8 @@ def bench(
     if as_json:
         emit_json(result)
     else:
-        for name, value in result.items():
-            typer.echo(f"{name:<24}{value}")
+        for line in lines(result):
+            typer.echo(line)
     if not result["invariants"]:
         fail(1, f"{workload} broke its invariants, see violations")
     if result["validated"] is False:
@@ -136,7 +146,7 @@ def _measured(
             )
             prepare_with_spark(log_address(settings), prepared)
             requests = prepared_requests(log, prepared)
-        run = run_bench(log, plan, requests)
+        run = run_bench(log, plan, requests, lambda: open_settings_log(settings))
     result = {**run.figures, "generator": "spark" if generated else "plain"}
     if by_spark:
         return result | _judged(settings, workload, run)
@@ -253,27 +263,3 @@ def _count(transactions: int | None, rate: float, seconds: float) -> int:
     if not 1 <= count <= MAX_TRANSACTIONS:
         fail(2, f"{count:g} transactions: a run has from 1 to {MAX_TRANSACTIONS:,}")
     return int(count)
-
-
-def _changes(nodes: int, kills: list[str], joins: list[float], leaves: list[float]) -> tuple[Change, ...]:
-    """By share of the replies."""
-    from nodes.transactions.bench.fleet import Change
-
-    killed = [_kill(each, nodes) for each in kills]
-    if len({number for number, _ in killed}) == nodes and not joins:
-        fail(2, f"--kill of all {nodes} nodes leaves none to answer; give more --nodes")
-    changes = [Change(share, "kill", number) for number, share in killed]
-    changes += [Change(share, "add-node") for share in joins]
-    changes += [Change(share, "remove-node") for share in leaves]
-    return tuple(sorted(changes))
-
-
-def _kill(text: str, nodes: int) -> tuple[int, float]:
-    number, _, fraction = text.partition("@")
-    try:
-        found = int(number), float(fraction)
-    except ValueError:
-        fail(2, f"--kill wants NODE@FRACTION, not {text!r}")
-    if not (0 <= found[0] < nodes and 0 <= found[1] <= 1):
-        fail(2, f"--kill {text}: nodes count from 0 to {nodes - 1}, fractions go from 0 to 1")
-    return found

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 REPARTITION_EXAMPLE = "Example: holon txn repartition account --to 6 --log-dir ./holon-log"
 LAYOUT_EXAMPLE = "Example: holon txn layout --log-dir ./holon-log --json"
 
+ModeOption = Annotated[
+    Literal["stop"], typer.Option("--mode", help="stop: transactions wait while keys move. There is no other yet.")
+]
+SpreadOption = Annotated[
+    Literal["least", "all"],
+    typer.Option("--spread", help="least: what balance needs moves; all: every bucket, as by a new hash."),
+]
 JobOption = Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")]
 
 
@@ -27,13 +34,8 @@ def repartition(
     given: GivenOptions,
     operators: Annotated[list[str], typer.Argument(metavar="OPERATOR...", help="Of the running job.")],
     to: Annotated[int, typer.Option("--to", metavar="M", help="How many partitions they are to have.")],
-    mode: Annotated[
-        Literal["stop"], typer.Option("--mode", help="stop: transactions wait while keys move. There is no other yet.")
-    ] = "stop",
-    spread: Annotated[
-        Literal["least", "all"],
-        typer.Option("--spread", help="least: what balance needs moves; all: every bucket, as by a new hash."),
-    ] = "least",
+    mode: ModeOption = "stop",
+    spread: SpreadOption = "least",
     job: JobOption = None,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait; nodes go on after that.")] = 600,
     as_json: JsonOption = False,

@@ -10,10 +10,15 @@ import msgspec
 from nodes.log import Log
 from nodes.log.contract import FetchedRecords
 from nodes.transactions.bench.prepared import each_chunk
+from nodes.transactions.control_history import control_history
+from nodes.transactions.job_start import started
 from nodes.transactions.topics import TransactionTopics
+from nodes.transactions.upgrades.programs import loaded_version, version_record
+from transactional.describing import version_of
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import BadRecord, reply_message
 from transactional.operators import Program
+from transactional.program_versions import KnownPrograms
 from transactional.requests.requests import WireRequest
 
 _requests = msgspec.json.Decoder(WireRequest | list[WireRequest])
@@ -30,7 +35,7 @@ def spread(latencies_ms: Sequence[float]) -> dict[str, float]:
 def counts(log: Log, program: Program, sequencers: int, first: int, last: int) -> dict[str, int]:
     """Epochs from ``first`` to ``last`` and what became of their transactions."""
     topics = TransactionTopics(program.name)
-    ledger = Ledger(program, sequencers)
+    ledger = Ledger(_programs(log, program, topics), sequencers)
 
     def fold(chunk: FetchedRecords) -> None:
         for value in chunk.values:
@@ -48,6 +53,16 @@ def counts(log: Log, program: Program, sequencers: int, first: int, last: int) -
     }
 
 
+def _programs(log: Log, program: Program, topics: TransactionTopics) -> KnownPrograms:
+    """All versions that have held."""
+    begun = started(log, topics)
+    holding = control_history(log, topics, 0 if begun is None else begun.partitions).read().programs.holding
+    if not holding:
+        return KnownPrograms(program)
+    first = version_record(holding[0])
+    return KnownPrograms(program, code=version_of(program).code, first=first, load=loaded_version)
+
+
 class Replied:
     """The replies topic of a job, as a reader takes it. By request id: epoch, and append time in milliseconds."""
 
@@ -56,7 +71,7 @@ class Replied:
         self.epochs: dict[str, int] = {}
         self.appended_ms: dict[str, int] = {}
         topic = TransactionTopics(program.name).replies
-        for partition in range(program.partitions):
+        for partition in range(log.partitions(topic)):
             self._last = (0, 0)
             each_chunk(log, topic, partition, self._take)
 

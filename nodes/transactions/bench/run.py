@@ -6,12 +6,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from nodes.errors import RunFailed
 from nodes.log import Log
+from nodes.transactions.bench.elastic import (
+    ElasticChanges,
+    Repartition,
+    Upgrade,
+    Upgraded,
+    elastic_figures,
+    of_wrong_version,
+)
 from nodes.transactions.bench.figures import Replied, counts, log_latencies_ms, spread
 from nodes.transactions.bench.fleet import BenchFleet, Change, bench_fleet
+from nodes.transactions.bench.reply_times import ReplyTimes
 from nodes.transactions.bench.saved_state import newest_checkpoints, wait_for_checkpoints
 from nodes.transactions.clients.client import BadReply, TransactionClient
 from nodes.transactions.settled import wait_until_settled
@@ -24,11 +33,12 @@ ANSWER_S = 120.0
 GATHER_S = 0.004
 """At a rate, what has become due within so long is sent together, as clients of Kafka linger; see ``_send_paced``."""
 VIOLATIONS_SHOWN = 20
+AnyChange: TypeAlias = Change | Repartition | Upgrade
 
 
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
-    """``rate`` None: one burst. ``changes`` of the fleet, in the order in which they happen.
+    """``rate`` None: one burst. ``changes`` of fleet, partitions and program, in the order in which they happen.
 
     For ``warmup_s`` seconds the same is done before, and is in no figure: a new broker compiles itself meanwhile.
     ``options`` of the command line name the log for the nodes. ``saved``: the run ends only when checkpoints hold
@@ -41,7 +51,7 @@ class BenchPlan:
     rate: float | None
     nodes: int
     sequencers: int
-    changes: tuple[Change, ...] = ()
+    changes: tuple[AnyChange, ...] = ()
     options: tuple[str, ...] = ()
     saved: bool = False
     warmup_s: float = 0.0
@@ -56,15 +66,22 @@ class BenchRun:
     checkpoints: dict[int, str]
 
 
-def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None = None) -> BenchRun:
+def run_bench(
+    log: Log,
+    plan: BenchPlan,
+    requests: Sequence[WireRequest] | None = None,
+    open_log: Callable[[], Log] | None = None,
+) -> BenchRun:
     """Load, measure, check; figures as ``docs/cli.md`` describes them. It begins when all nodes have joined.
 
-    ``requests`` None: they are made here. Raises ``RunFailed`` if replies stay out.
+    ``requests`` None: they are made here. ``open_log`` gives the same log once more, for changes that need it. Raises
+    ``RunFailed`` if replies stay out, or a change was refused.
     """
     workload, program = plan.workload, plan.workload.program
     log.prefer_latency()
     topics = create_topics(log, program, plan.sequencers)
     client = TransactionClient(log, program.name)
+    elastic = ElasticChanges(topics, open_log, plan.options)
     if requests is None:
         requests = workload.requests(plan.shape, 0, plan.transactions)
     with bench_fleet(workload.reference, plan.sequencers, plan.options, plan.nodes, ANSWER_S) as fleet:
@@ -75,8 +92,13 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
         whole = _warmed(client, plan)
         warmed = len(whole.requests)
         cpu = fleet.cpu_s()
-        history = _send_paced(client, requests, plan.rate, plan.changes, fleet.apply)
+
+        def apply(change: AnyChange) -> None:
+            fleet.apply(change) if isinstance(change, Change) else elastic.start(change)
+
+        history = _send_paced(client, requests, plan.rate, plan.changes, apply)
         cpu_s = fleet.cpu_s() - cpu
+        ended = elastic.ended()
         _add(whole, history)
         replied = Replied(log, program)
 
@@ -85,6 +107,10 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
 
         wrong = unexpected(workload, whole)
         wrong += [] if plan.loaded else workload.check(plan.shape, whole, send)
+        for each in ended:
+            if isinstance(each, Upgraded) and workload.following is not None:
+                since_epoch = each.outcome["since_epoch"]
+                wrong += of_wrong_version(workload.following, whole, replied.epochs, since_epoch)
         epochs = [replied.epochs[request.id] for request in requests]
         if plan.saved:
             last = max(replied.epochs[request.id] for request in whole.requests)
@@ -93,7 +119,7 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
     by_log = spread(log_latencies_ms(log, program, replied, requests))
     figures = {**_figures(plan, fleet, history, cpu_s), "warmup_s": plan.warmup_s, "warmup_transactions": warmed}
     figures |= {"log_latency_ms": by_log, **counts(log, program, plan.sequencers, min(epochs), max(epochs))}
-    figures |= {"repeats_dropped": Replied(log, program).repeats}
+    figures |= {"repeats_dropped": Replied(log, program).repeats, **elastic_figures(ended, _reply_times(history))}
     return BenchRun({**figures, "invariants": not wrong, "violations": wrong[:VIOLATIONS_SHOWN]}, checkpoints)
 
 
@@ -113,6 +139,11 @@ def _warmed(client: TransactionClient, plan: BenchPlan) -> RequestHistory:
     return whole
 
 
+def _reply_times(history: RequestHistory) -> ReplyTimes:
+    due = history.due or history.sent
+    return ReplyTimes(list(due.values()), [history.answered[name] for name in due])
+
+
 def _add(whole: RequestHistory, part: RequestHistory) -> None:
     whole.requests += part.requests
     whole.outcomes |= part.outcomes
@@ -130,8 +161,8 @@ def _send_paced(
     client: TransactionClient,
     requests: Sequence[WireRequest],
     rate: float | None,
-    changes: Sequence[Change] = (),
-    apply: Callable[[Change], None] = lambda _: None,
+    changes: Sequence[AnyChange] = (),
+    apply: Callable[[AnyChange], None] = lambda _: None,
 ) -> RequestHistory:
     """Send all, at ``rate`` a second or at once, and wait for all replies."""
     history, waiting, pending = RequestHistory(list(requests)), list(changes), 0

@@ -25,8 +25,8 @@ def wait_for_checkpoints(log: Log, program: Program, sequencers: int, epoch: int
     """
     end = time.monotonic() + patience_s
     while True:
-        newest = _newest(log, program, sequencers)
-        late = [p for p in range(program.partitions) if newest.get(p, (0, ""))[0] < epoch]
+        newest, partitions = _newest(log, program, sequencers)
+        late = [p for p in range(partitions) if newest.get(p, (0, ""))[0] < epoch]
         if not late:
             return
         if time.monotonic() > end:
@@ -36,15 +36,15 @@ def wait_for_checkpoints(log: Log, program: Program, sequencers: int, epoch: int
 
 def newest_checkpoints(log: Log, program: Program, sequencers: int) -> dict[int, str]:
     """Their names by state partition; to be read after the nodes have ended, or they may be merged and deleted."""
-    return {partition: name for partition, (_, name) in sorted(_newest(log, program, sequencers).items())}
+    return {partition: name for partition, (_, name) in sorted(_newest(log, program, sequencers)[0].items())}
 
 
-def _newest(log: Log, program: Program, sequencers: int) -> dict[int, tuple[int, str]]:
-    """Epoch and name, by state partition."""
-    units = sequencers + program.partitions
-    ownership = control_history(log, TransactionTopics(program.name), units).read()
-    saved = {unit - sequencers: ownership.checkpoint(unit) for unit in range(sequencers, units)}
-    return {partition: (each.offset, each.name) for partition, each in saved.items() if each is not None}
+def _newest(log: Log, program: Program, sequencers: int) -> tuple[dict[int, tuple[int, str]], int]:
+    """Epoch and name, by state partition; and how many partitions there are now, those that were emptied included."""
+    ownership = control_history(log, TransactionTopics(program.name), sequencers + program.partitions).read()
+    saved = {unit - sequencers: ownership.checkpoint(unit) for unit in range(sequencers, ownership.partitions)}
+    newest = {partition: (each.offset, each.name) for partition, each in saved.items() if each is not None}
+    return newest, ownership.partitions - sequencers
 
 
 def write_state(store: CheckpointStore, names: dict[int, str], path: Path) -> int:

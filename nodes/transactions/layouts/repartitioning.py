@@ -92,17 +92,14 @@ class Repartitioning:
         runs, or another one is under way. ``LogError``: topics cannot be enlarged.
         """
         groups, before = self.groups_of(operators), self.layout()
-        homes = {group: _spread(before, group, to, spread) for group in groups}
-        present = {group: 1 + max(before.homes_of(group)) for group in groups}
-        if all(count == to for count in present.values()):
-            raise SettingsError(f"{', '.join(operators)}: {_partitions(to)} already")
+        after = changed_layout(before, operators, groups, to, spread)
+        present = max(1 + max(before.homes_of(group)) for group in groups)
         self._check_idle()
-        after = before.changed({group: homes[group] for group in groups if present[group] != to})
         for topic in self._topics.of_state_partitions:
             if self._log.partitions(topic) < after.partitions:
                 self._log.add_partitions(topic, after.partitions)
         named = self.operators_of(groups)
-        about = {"operators": named, "from": max(present.values()), "to": to, "mode": "stop", "spread": spread}
+        about = {"operators": named, "from": present, "to": to, "mode": "stop", "spread": spread}
         raw = msgspec.Raw(msgspec.json.encode(after))
         made = ProposedLayout(after.number, self.begun.sequencers + after.partitions, raw, about)
         argument = msgspec.json.encode(made).decode()
@@ -111,7 +108,7 @@ class Repartitioning:
             raise RunFailed(_under_way(self._history.ownership) or "another request came first: see holon txn layout")
         buckets = sum(len(moved(before.homes_of(each.group), each.homes)) for each in after.groups)
         told = Repartitioned(
-            named, made.number, max(present.values()), to, "stop", spread, after.partitions, buckets,
+            named, made.number, present, to, "stop", spread, after.partitions, buckets,
             None, None, None, None, None, resumed=False,
         )  # fmt: skip
         return made, told
@@ -138,6 +135,20 @@ class Repartitioning:
         at = self._log.end_offset(*heartbeats)
         if not ownership.members or not self._log.wait({heartbeats: at}, HEARTBEAT_WAIT_S):
             raise RunFailed(f"no node of job {self._topics.job!r} runs: nothing was changed")
+
+
+def changed_layout(
+    before: Layout, operators: Sequence[str], groups: Collection[Group], to: int, spread: Spread
+) -> Layout:
+    """The layout in which these groups, which are those of ``operators``, have ``to`` partitions.
+
+    Raises ``SettingsError``: a number that cannot be, or that all of them have.
+    """
+    homes = {group: _spread(before, group, to, spread) for group in groups}
+    others = {group: each for group, each in homes.items() if 1 + max(before.homes_of(group)) != to}
+    if not others:
+        raise SettingsError(f"{', '.join(operators)}: {_partitions(to)} already")
+    return before.changed(others)
 
 
 def _spread(before: Layout, group: Group, to: int, spread: Spread) -> Homes:

@@ -113,15 +113,19 @@ def test_the_command_calls_a_function_and_says_what_is_wrong(tmp_path: Path) -> 
             assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done
 
 
-def test_the_bench_kills_a_node_and_finds_all_the_money(tmp_path: Path) -> None:
+def test_the_bench_kills_a_node_while_keys_move_changes_the_program_and_finds_all_the_money(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nodes.cli", "txn", "bench", "ycsb-t", "--zipf", "0.9", "--transactions", "600"]
     command += [
         "--accounts",
         "50",
         "--warmup",
         "0.1",
+        "--repartition",
+        "account:6@0.05",
         "--kill",
         "1@0.1",
+        "--upgrade",
+        "0.5",
         "--log-dir",
         str(tmp_path / "log"),
         "--json",
@@ -133,6 +137,10 @@ def test_the_bench_kills_a_node_and_finds_all_the_money(tmp_path: Path) -> None:
     assert (result["transactions"], result["invariants"], result["user_aborted"]) == (600, True, 0)
     assert result["conflicts"] == result["reruns"] and result["log"] == "embedded"
     assert result["warmup_transactions"] and result["warmup_transactions"] % 600 == 0
+    (migration,), (upgrade,) = result["migrations"], result["upgrades"]
+    assert (migration["operators"], migration["from"], migration["to"]) == (["account"], 4, 6)
+    assert migration["downtime_ms"] > 0 and result["during"]["p99"] > 0
+    assert upgrade["from"] != upgrade["to"] and upgrade["since_epoch"] > 0
 
 
 def test_nodes_join_and_leave_while_the_bench_runs_and_all_the_money_is_there(tmp_path: Path) -> None:
