@@ -52,6 +52,9 @@ class Lattice(ABC, Generic[E, V]):
     combines: ClassVar[bool] = False
     """True where ``combine`` has a meaning: the states of different elements give the state of them all."""
 
+    hands_over: bool = False
+    """True where a delta is independent of the value that it comes from; ask ``hands_over`` of this module."""
+
     def __init_subclass__(cls) -> None:
         """Inherited ``kinds``, ``gathers`` and ``combines`` do not hold for inserts, checks and merges of one's own."""
         super().__init_subclass__()
@@ -163,3 +166,8 @@ def _rows(elements: Any) -> Iterable[Any]:
     if isinstance(elements, tuple):
         return zip(*(_rows(column) for column in elements), strict=True)
     return elements.tolist() if hasattr(elements, "tolist") else elements
+
+
+def hands_over(lattice: Lattice[Any, Any]) -> bool:
+    """Whether a delta of this type may be used in place of its bytes. That is known of this package's types alone."""
+    return lattice.hands_over and type(lattice).__module__.startswith("wcrdt.")

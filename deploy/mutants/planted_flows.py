@@ -161,8 +161,8 @@ FLOWS = (
     Mutant(
         "ways that give other fields of a row give that of the first way",
         "holon/dataflow/steps.py",
-        "(len(paths) == 1 and None not in paths)",
-        "None not in paths",
+        "    if len(paths) == 1 and None not in paths:\n",
+        "    if None not in paths:\n",
         tests=FLOW,
     ),
     Mutant(
@@ -273,8 +273,8 @@ FLOWS = (
     Mutant(
         "of takes the rows of the other Structs",
         "holon/dataflow/rows.py",
-        "there = np.flatnonzero(~truth(",
-        "there = np.flatnonzero(truth(",
+        "there = np.flatnonzero(~nones(",
+        "there = np.flatnonzero(nones(",
         tests=KINDS,
     ),
     Mutant(
@@ -350,8 +350,8 @@ FLOWS = (
     Mutant(
         "the rest of a division is its quotient",
         "holon/dataflow/arithmetic.py",
-        "    rest_of: _of_whole_numbers(operator.mod),",
-        "    rest_of: _of_whole_numbers(operator.floordiv),",
+        "    return numbers[0] - numbers[2] * numbers[1]\n",
+        "    return numbers[2]\n",
         tests=FORMATS,
     ),
     Mutant(

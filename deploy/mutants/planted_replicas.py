@@ -1,4 +1,4 @@
-"""Bugs in hot standbys, and in the layouts of transactional jobs."""
+"""Bugs in hot standbys, in deltas that stay where they were made, and in the layouts of transactional jobs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from deploy.mutants.model import Mutant
 
 REPLICAS_TESTS = "tests/unit/nodes/machine/test_standby_dialogues.py"
 IDLE_TESTS = "tests/unit/nodes/machine/standby/test_idle_standbys.py"
+
+CARRIED = "tests/laws/test_carried_deltas.py"
 
 REPLICAS = (
     Mutant(
@@ -141,6 +143,41 @@ REPLICAS = (
         "if running_ms - since < LINGER_MS}",
         "if running_ms >= since}",
         tests=("tests/unit/nodes/machine/ownership/test_succession.py",),
+    ),
+    Mutant(
+        "a carried delta is changed by those that are collected behind it",
+        "wcrdt/replica/slots.py",
+        "            made.carry(value if self._collected is None else value.copy())\n",
+        "            made.carry(value)\n",
+        tests=(CARRIED,),
+    ),
+    Mutant(
+        "a carried delta of a user's type is taken over",
+        "wcrdt/lattice.py",
+        'lattice.hands_over and type(lattice).__module__.startswith("wcrdt.")',
+        "lattice.hands_over",
+        tests=(CARRIED,),
+    ),
+    Mutant(
+        "a carried delta is used twice",
+        "wcrdt/replica/slots.py",
+        'vars(self).pop("_value", None)',
+        'vars(self).get("_value", None)',
+        tests=(CARRIED,),
+    ),
+    Mutant(
+        "keys that a carried delta has too early are taken for the next of the index",
+        "wcrdt/lattices/keyed/columns.py",
+        "            if int(places[-1]) < self.height + new:",
+        "            if int(places[-1]) < self.height + 2 * new:",
+        tests=(CARRIED,),
+    ),
+    Mutant(
+        "a window that ends at the last watermark of a batch is open for all rows",
+        "holon/program/insert_arguments.py",
+        "end_ms + lateness_ms > last_ms",
+        "end_ms + lateness_ms >= last_ms",
+        tests=("tests/unit/holon/program/test_row_watermarks.py",),
     ),
 )
 

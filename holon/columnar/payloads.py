@@ -114,12 +114,16 @@ def size_of(values: Sequence[bytes]) -> int:
 
 
 class Texts(Spans, Sequence[str]):
-    """A column of texts (UTF-8)."""
+    """A column of texts (UTF-8).
 
-    __slots__ = ("_list", "_reads")
+    ``are_unicode``: whoever made it knows that each row is UTF-8 without lone surrogates; else nobody has looked.
+    """
 
-    def __init__(self, buffer: NDArray[np.uint8], starts: Places, ends: Places) -> None:
+    __slots__ = ("_list", "_reads", "are_unicode")
+
+    def __init__(self, buffer: NDArray[np.uint8], starts: Places, ends: Places, *, are_unicode: bool = False) -> None:
         super().__init__(buffer, starts, ends)
+        self.are_unicode = are_unicode
         self._reads = 0
         self._list: list[str] | None = None
 
@@ -130,6 +134,10 @@ class Texts(Spans, Sequence[str]):
             return values
         encoded = BinaryColumn.of([value.encode("utf-8", "surrogatepass") for value in values])
         return cls(encoded.buffer, encoded.starts, encoded.ends)
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Texts:  # type: ignore[override]
+        """The rows of an index, a mask or a slice; copies no bytes."""
+        return Texts(self.buffer, self.starts[index], self.ends[index], are_unicode=self.are_unicode)
 
     @overload
     def __getitem__(self, row: int) -> str: ...
@@ -160,9 +168,9 @@ class Texts(Spans, Sequence[str]):
             self._list = [value.decode("utf-8", "surrogatepass") for value in self._all_bytes()]
         return self._list
 
-    def utf8(self) -> tuple[NDArray[np.uint8], Places, Places]:
-        """The buffer, and where in it each text begins and ends."""
-        return self.buffer, self.starts, self.ends
+    def utf8(self) -> tuple[NDArray[np.uint8], Places, Places, bool]:
+        """The buffer, where in it each text begins and ends, and ``are_unicode``."""
+        return self.buffer, self.starts, self.ends, self.are_unicode
 
     def numbered(self) -> tuple[NDArray[np.int64], list[str]] | None:
         """A number from 0 for each row, and the distinct texts by number, as they first come; None without loops."""

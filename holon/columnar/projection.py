@@ -87,7 +87,10 @@ class Projector:
         return Projected(
             cases,
             dict(zip(self._integers, integers, strict=True)),
-            {name: Texts(payloads.buffer, *places) for name, places in zip(self._texts, texts, strict=True)},
+            {
+                name: Texts(payloads.buffer, *places, are_unicode=True)
+                for name, places in zip(self._texts, texts, strict=True)
+            },
             rest,
         )
 

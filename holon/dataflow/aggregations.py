@@ -261,7 +261,10 @@ class Aggregation(Step):
 
 
 def _ones(rows: Rows) -> NDArray[np.int64]:
-    return np.ones(len(rows), np.int64)
+    return np.broadcast_to(_ONE, len(rows))
+
+
+_ONE = np.int64(1)
 
 
 @dataclass(eq=False)

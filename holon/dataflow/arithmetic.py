@@ -50,21 +50,21 @@ def quotient_of(left: Any, right: Any) -> Any:
     return divmod(left, right)[0]
 
 
-def rest_of(left: Any, right: Any) -> Any:
-    """The second value of ``divmod``."""
+def rest_of(left: Any, right: Any, quotient: Any) -> Any:
+    """The second value of ``divmod``, of which ``quotient`` is the first."""
     return divmod(left, right)[1]
 
 
+def quick_of(function: Callable[..., Any]) -> Quick | None:
+    """The function of whole columns, where there is one. It gives None for what goes row by row."""
+    return _QUICK.get(function)
+
+
 def applied(function: Callable[..., Any], given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column:
-    """The function of each row; ``fixed`` arguments are one value for all rows.
+    """The function of each row, without ``quick_of``; ``fixed`` arguments are one value for all rows.
 
     Raises what the function raises for the first row of which it does.
     """
-    quick = _QUICK.get(function)
-    if quick is not None and rows:
-        found = quick(*(_number(value) if same else value for value, same in zip(given, fixed, strict=True)))
-        if found is not None:
-            return found
     if isinstance(function, Formatted) and rows:
         texts = function.of_columns(given, fixed, rows)
         if texts is not None:
@@ -73,7 +73,7 @@ def applied(function: Callable[..., Any], given: Sequence[Any], fixed: Sequence[
     return list(map(function, *columns))
 
 
-def _number(value: Any) -> Any:
+def number_of(value: Any) -> Any:
     """A constant as NumPy has it; itself where NumPy has no such number."""
     if type(value) is int and _LEAST <= value <= _MOST:
         return np.int64(value)
@@ -83,7 +83,9 @@ def _number(value: Any) -> Any:
 
 
 def _bounds(column: Any) -> tuple[int, int]:
-    return int(np.min(column)), int(np.max(column))
+    if isinstance(column, np.generic):
+        return int(column), int(column)
+    return int(column.min()), int(column.max())
 
 
 def _fits(*ends: int) -> bool:
@@ -92,12 +94,19 @@ def _fits(*ends: int) -> bool:
 
 def _numbers(*columns: Any) -> list[Any] | None:
     """Ints and floats of 64 bits, bools as ints; None if one is something else."""
-    found = []
-    for column in columns:
-        if not isinstance(column, np.ndarray | np.generic) or column.dtype.kind not in "bif":
+    found = list(columns)
+    for place, column in enumerate(columns):
+        if not isinstance(column, _ARRAYS):
             return None
-        found.append(column.astype(np.int64) if column.dtype.kind == "b" else column)
+        kind = column.dtype.kind
+        if kind == "b":
+            found[place] = column.astype(np.int64)
+        elif kind != "i" and kind != "f":
+            return None
     return found
+
+
+_ARRAYS = (np.ndarray, np.generic)
 
 
 def _are_ints(columns: Sequence[Any]) -> bool:
@@ -142,15 +151,30 @@ def _of_whole_numbers(function: Callable[..., Any]) -> Quick:
     return quick
 
 
+def _remainder(left: Any, right: Any) -> Any:
+    """``%`` of ints; by one number NumPy divides four times as quickly as it finds the remainder."""
+    return (
+        left % right if isinstance(left, np.generic) or isinstance(right, np.ndarray) else left - left // right * right
+    )
+
+
+def _rest(left: Any, right: Any, quotient: Any) -> Column | None:
+    """Exact also where the product has wrapped: the difference is within 64 bits."""
+    numbers = _numbers(left, right, quotient)
+    if numbers is None or not _are_ints(numbers) or isinstance(quotient, np.generic):
+        return None
+    return numbers[0] - numbers[2] * numbers[1]
+
+
 def _comparison(function: Callable[..., Any]) -> Quick:
     def quick(left: Any, right: Any) -> Column | None:
         numbers = _numbers(left, right)
         if numbers is None:
             return _of_texts(function, left, right)
-        kinds = {column.dtype.kind for column in numbers}
-        ints = [column for column in numbers if column.dtype.kind == "i"]
-        if len(kinds) == 2 and max(map(abs, _bounds(ints[0]))) > _EXACT:
-            return None
+        if numbers[0].dtype.kind != numbers[1].dtype.kind:
+            ints = [column for column in numbers if column.dtype.kind == "i"]
+            if max(map(abs, _bounds(ints[0]))) > _EXACT:
+                return None
         return function(*numbers)
 
     return quick
@@ -179,7 +203,13 @@ def _absolute(column: Any) -> Column | None:
     return np.abs(numbers[0])
 
 
-def _nones(column: Any) -> Column | None:
+def nones(column: Column) -> NDArray[np.bool_]:
+    """Which rows are None."""
+    found = _nones(column)
+    return np.array(list(map(is_none, as_list(column))), np.bool_) if found is None else found
+
+
+def _nones(column: Any) -> Any:
     if isinstance(column, LazyColumn):
         return column.nones()
     return np.zeros(len(column), np.bool_) if isinstance(column, np.ndarray | Texts) else None
@@ -192,9 +222,9 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     operator.neg: _with_extremes(operator.neg),
     operator.truediv: _true_division,
     operator.floordiv: _of_whole_numbers(operator.floordiv),
-    operator.mod: _of_whole_numbers(operator.mod),
+    operator.mod: _of_whole_numbers(_remainder),
     quotient_of: _of_whole_numbers(operator.floordiv),
-    rest_of: _of_whole_numbers(operator.mod),
+    rest_of: _rest,
     operator.abs: _absolute,
     is_none: _nones,
 } | {each: _comparison(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)}

@@ -128,16 +128,16 @@ def _process_batch(
 ) -> None:
     index = np.arange(len(batch))
     if entry.reads_kinds:
-        rows = Rows(batch.ts_ms, index, columns=batch.columns)
+        rows = Rows(batch.ts_ms, index, columns=batch.columns, is_whole=True)
     elif entry.struct is OBJECTS:
         if len(batch.events) != len(batch):
             raise JobError(
                 f"the flow's source ({entry.place}) has a format that gives columns in place of events, and a flow "
                 f"knows those of JsonColumns and ArrowColumns alone; give a format whose batches have events"
             )
-        rows = Rows(batch.ts_ms, index, objects=list(batch.events))
+        rows = Rows(batch.ts_ms, index, objects=list(batch.events), is_whole=True)
     else:
-        rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct)
+        rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct, is_whole=True)
     target = _OfRecords(ctx, outputs, states, _Fates(index, batch))
     entry.pass_on(rows, target)
     target.fates.count(ctx)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.lazy import LazyColumn
-from holon.dataflow.arithmetic import applied, as_list, truth
+from holon.dataflow.arithmetic import applied, as_list, number_of, quick_of, truth
 from holon.formats.batch import Column
 
 Indices = NDArray[np.intp]
@@ -54,6 +54,15 @@ class Apply:
     name: str
     function: Callable[..., Any]
     arguments: tuple[Expression, ...]
+    fixed: tuple[bool, ...] = field(init=False)
+    """Which arguments are constants."""
+    numbers: tuple[Any, ...] = field(init=False)
+    """These as NumPy has them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fixed", tuple(isinstance(one, Constant) for one in self.arguments))
+        numbers = (number_of(one.value) if isinstance(one, Constant) else None for one in self.arguments)
+        object.__setattr__(self, "numbers", tuple(numbers))
 
     def __str__(self) -> str:
         shown = [str(argument) for argument in self.arguments]
@@ -61,6 +70,7 @@ class Apply:
 
 
 Expression = Field | Constant | Apply
+_EXPRESSIONS = (Field, Constant, Apply)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,20 +95,32 @@ Decision = Branch | Leaf
 
 def evaluate(expression: Expression, rows: Fields) -> Column:
     """The column of an expression: an array, texts or a list. Raises what Python raises for the first such row."""
-    match expression:
-        case Field(path):
-            found = rows.field(path)
-            present = found.present() if isinstance(found, LazyColumn) else None
-            return found if present is None else present
-        case Constant(value):
-            return constant(value, len(rows))
-        case Apply(_, function, arguments):
-            column = rows.known.get(expression)
-            if column is None:
-                given = [a.value if isinstance(a, Constant) else evaluate(a, rows) for a in arguments]
-                fixed = [isinstance(argument, Constant) for argument in arguments]
-                column = rows.known[expression] = applied(function, given, fixed, len(rows))
-            return column
+    if isinstance(expression, Apply):
+        column = rows.known.get(expression)
+        if column is None:
+            column = rows.known[expression] = _applied(expression, rows)
+        return column
+    if isinstance(expression, Constant):
+        return constant(expression.value, len(rows))
+    found = rows.field(expression.path)
+    if type(found) is np.ndarray:  # asking for an abstract class would cost more than all the rest
+        return found
+    present = found.present() if isinstance(found, LazyColumn) else None
+    return found if present is None else present
+
+
+def _applied(expression: Apply, rows: Fields) -> Column:
+    given = [
+        number if same else evaluate(one, rows)
+        for one, same, number in zip(expression.arguments, expression.fixed, expression.numbers, strict=True)
+    ]
+    quick = quick_of(expression.function)
+    found = None if quick is None or not len(rows) else quick(*given)
+    if found is not None:
+        return found
+    values = [one.value if isinstance(one, Constant) else column
+              for one, column in zip(expression.arguments, given, strict=True)]  # fmt: skip
+    return applied(expression.function, values, expression.fixed, len(rows))
 
 
 def constant(value: Any, rows: int) -> Column:
@@ -118,11 +140,15 @@ def decided(decision: Decision, rows: Fields) -> list[tuple[Indices, Leaf, Field
     if isinstance(decision, Leaf):
         return [(np.arange(len(rows)), decision, rows)]
     chosen = truth(evaluate(decision.condition, rows))
+    count = int(np.count_nonzero(chosen))
+    if not len(rows):
+        return []
+    if count in (0, len(rows)):
+        return decided(decision.then if count else decision.otherwise, rows)
     found = []
     for branch, index in ((decision.then, np.flatnonzero(chosen)), (decision.otherwise, np.flatnonzero(~chosen))):
-        if len(index):
-            below = decided(branch, rows if len(index) == len(rows) else rows.take(index))
-            found += [(index[places], leaf, taken) for places, leaf, taken in below]
+        below = decided(branch, rows.take(index))
+        found += [(index[places], leaf, taken) for places, leaf, taken in below]
     return found
 
 
@@ -138,7 +164,7 @@ def column_of(decision: Decision, rows: Fields) -> Column:
 
 def leaf_column(leaf: Leaf, rows: Fields) -> Column:
     """The results of one leaf; a tuple becomes a tuple of columns."""
-    if isinstance(leaf.result, Field | Constant | Apply):
+    if isinstance(leaf.result, _EXPRESSIONS):
         return evaluate(leaf.result, rows)
     if isinstance(leaf.result, Mapping):
         assert leaf.struct is not None
@@ -160,7 +186,7 @@ def joined(parts: Sequence[tuple[Indices, Column]], rows: int) -> Column:
         texts, starts, ends = Texts.joined(columns), np.empty(rows, np.int64), np.empty(rows, np.int64)  # type: ignore[arg-type]
         index = np.concatenate([index for index, _ in parts])
         starts[index], ends[index] = texts.starts, texts.ends
-        return Texts(texts.buffer, starts, ends)
+        return Texts(texts.buffer, starts, ends, are_unicode=all(column.are_unicode for column in columns))
     listed: list[Any] = [None] * rows
     for index, column in parts:
         for place, value in zip(index.tolist(), as_list(column), strict=True):

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.arithmetic import applied, as_list, is_none, truth
+from holon.dataflow.arithmetic import as_list, nones
 from holon.dataflow.expressions import Expression, Indices
 from holon.formats.batch import Column, take_columns
 from wcrdt.windows.assigners import Window
@@ -27,7 +27,7 @@ class Rows:
     Either ``columns`` (of a Struct's fields, or one called ``VALUE``) or ``objects``, one a row.
     """
 
-    __slots__ = ("_objects", "columns", "index", "known", "struct", "ts_ms")
+    __slots__ = ("_objects", "columns", "index", "is_whole", "known", "struct", "ts_ms")
 
     def __init__(
         self,
@@ -37,9 +37,12 @@ class Rows:
         columns: Mapping[str, Column] | None = None,
         struct: type | None = None,
         objects: list[Any] | None = None,
+        is_whole: bool = False,
     ) -> None:
         self.ts_ms = ts_ms
         self.index = index
+        self.is_whole = is_whole
+        """Each row comes from the one at its own place."""
         self.columns = columns
         self.struct = struct
         self.known: dict[Expression, Column] = {}
@@ -84,7 +87,7 @@ class Rows:
         mine = ColumnView.of(self.columns).renamed(
             {n: n for n in self.columns if n == name or n.startswith(f"{name}.")}
         )
-        there = np.flatnonzero(~truth(applied(is_none, [mine[name]], [False], len(self))))
+        there = np.flatnonzero(~nones(mine[name]))
         return self.replaced(columns=mine).take(there).inner((name,), kind)
 
     @property
@@ -114,8 +117,8 @@ class Rows:
     def replaced(self, origin: Indices | None = None, **rows: Any) -> Self:
         """Other rows, each made of the row at ``origin`` (None: of the one at its own place)."""
         if origin is None:
-            return type(self)(self.ts_ms, self.index, **rows)
-        return type(self)(self.ts_ms[origin], self.index[origin], **rows)
+            return type(self)(self.ts_ms, self.index, is_whole=self.is_whole, **rows)
+        return type(self)(self.ts_ms[origin], origin if self.is_whole else self.index[origin], **rows)
 
 
 class Origins(NamedTuple):

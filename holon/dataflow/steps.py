@@ -222,7 +222,8 @@ class RowStep(Step):
     def _made_of(self, rows: Rows) -> Rows:
         if self.kind in ("filter", "reject"):
             mask = self.mask(rows)
-            rows = rows if mask.all() else rows.take(np.flatnonzero(mask))
+            count = int(np.count_nonzero(mask))
+            rows = rows if count == len(rows) else rows.take(mask.nonzero()[0])
         elif self.decision is None:
             rows = self._called(rows)
         elif self._inner is not None:
@@ -323,9 +324,11 @@ def _made(ends: Ends, row_type: Any, rows: Rows) -> Rows:
 
 def _joined_field(name: str, ends: Ends, rows: Rows) -> Column:
     """One field of the Struct that all ways give; a field of the rows that each gives as it is stays as it is."""
+    if len(ends) == 1:
+        return leaf_column(ends[0][1].result[name], rows)  # type: ignore[index]
     leaves = [leaf.result[name] for _, leaf, _ in ends]  # type: ignore[index]
     paths = {one.result.path if isinstance(one.result, Field) else None for one in leaves}
-    if len(ends) == 1 or (len(paths) == 1 and None not in paths):
+    if len(paths) == 1 and None not in paths:
         return leaf_column(leaves[0], rows)
     return joined(
         [(index, leaf_column(one, taken)) for one, (index, _, taken) in zip(leaves, ends, strict=True)], len(rows)

@@ -76,7 +76,8 @@ class Path:
         return made
 
     def apply_divmod(self, *arguments: Expression) -> tuple[Apply, Apply]:
-        found = Apply("divmod", quotient_of, arguments), Apply("divmod", rest_of, arguments)
+        quotient = Apply("divmod", quotient_of, arguments)
+        found = quotient, Apply("divmod", rest_of, (*arguments, quotient))
         self.made.append(found)
         return found
 

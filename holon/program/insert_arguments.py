@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from holon.errors import JobError
 from holon.time.units import MAX_TS_MS
+from wcrdt.windows.assigners import END_OF_TIME_MS, Assigner, GlobalWindow, Sliding, Tumbling
 
 
 def checked_time(what: str, ts_ms: Any) -> int:
@@ -30,7 +31,7 @@ def checked_times(what: str, ts_ms: Any) -> NDArray[np.int64]:
         return times.astype(np.int64)
     if times.dtype.kind not in "iu":
         raise TypeError(f"{what}.insert_many: event times are ints (ms since 1970 UTC), got {times.dtype}")
-    lowest, highest = int(times.min()), int(times.max())
+    lowest, highest = int(np.minimum.reduce(times)), int(np.maximum.reduce(times))
     if not -MAX_TS_MS < lowest <= highest < MAX_TS_MS:
         raise ValueError(f"{what}.insert_many: event times {lowest} to {highest} are out of range")
     return times.astype(np.int64, copy=False)
@@ -45,19 +46,47 @@ def check_heights(what: str, elements: Any, count: int) -> None:
         raise ValueError(f"{what}.insert_many: a column of {len(elements)} elements for {count} times")
 
 
-def watermarks_of(
-    what: str, watermarks: NDArray[np.int64] | None, count: int, rows: NDArray[np.intp] | None
-) -> NDArray[np.int64] | None:
-    """The watermark before each element's row of the batch; None where there is no batch."""
-    if watermarks is None or (rows is None and count == len(watermarks)):
-        return watermarks
-    height = len(watermarks)
-    if rows is None or len(rows) != count or (count and not 0 <= int(np.min(rows)) <= int(np.max(rows)) < height):
-        raise JobError(
-            f"{what!r}.insert_many: {count} times for a batch of {height} rows; pass rows= with the batch row of "
-            f"each element (lateness is decided row by row)"
-        )
-    return watermarks[rows]
+class RowWatermarks:
+    """The watermark before each element's row of the batch. Raises ``JobError`` for rows that are not of the batch."""
+
+    __slots__ = ("_all", "_rows")
+
+    def __init__(
+        self, what: str, watermarks: NDArray[np.int64] | None, count: int, rows: NDArray[np.intp] | None
+    ) -> None:
+        self._all, self._rows = watermarks, None
+        if watermarks is None or (rows is None and count == len(watermarks)):
+            return
+        height = len(watermarks)
+        if rows is None or len(rows) != count or (count and not 0 <= int(np.min(rows)) <= int(np.max(rows)) < height):
+            raise JobError(
+                f"{what!r}.insert_many: {count} times for a batch of {height} rows; pass rows= with the batch row of "
+                f"each element (lateness is decided row by row)"
+            )
+        self._rows = rows
+
+    def each(self) -> NDArray[np.int64] | None:
+        """None where there is no batch."""
+        return self._all if self._all is None or self._rows is None else self._all[self._rows]
+
+    def where_closed(self, windows: Assigner, times: NDArray[np.int64], lateness_ms: int) -> NDArray[np.int64] | None:
+        """As ``each``; None, too, where all windows of all times are open."""
+        return None if self.leave_open(windows, times, lateness_ms, 0) else self.each()
+
+    def leave_open(self, windows: Assigner, times: NDArray[np.int64], lateness_ms: int, which: int) -> bool:
+        """Whether the first (``which`` 0) or last (-1) window of each time is open at its row's watermark.
+
+        False where that is seen row by row only.
+        """
+        if self._all is None or type(windows) not in _ASCENDING or not len(times):
+            return False
+        last_ms = int(self._all[-1])  # watermarks ascend
+        end_ms = windows.windows_for(int(np.minimum.reduce(times)))[which].end_ms
+        return last_ms < END_OF_TIME_MS and end_ms + lateness_ms > last_ms
+
+
+_ASCENDING = (Tumbling, Sliding, GlobalWindow)
+"""Assigners of which a later time has no earlier windows, and the windows of a time are in order."""
 
 
 def open_rows(taken: Any, watermarks: NDArray[np.int64] | None, count: int, closes_ms: int) -> NDArray[np.intp]:

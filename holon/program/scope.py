@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holon.errors import NondeterminismError, TrackError, refuse_returned
 from holon.program import window_read_errors as window_reads
 from holon.program.checkpointable import CheckpointableLocals
-from holon.program.insert_arguments import check_heights, checked_time, checked_times, take_rows, watermarks_of
+from holon.program.insert_arguments import RowWatermarks, check_heights, checked_time, checked_times, take_rows
 from holon.program.insert_buffer import GatheredRows, gathering, is_lasting
 from holon.program.late_inserts import LateInserts
 from holon.program.own_windows import OwnWindows
@@ -161,15 +161,15 @@ class Scope:
         return not late
 
     def insert_many(self, name: str, elements: Any, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None) -> int:
-        track, actor = self._writable(name)
-        times = checked_times(name, ts_ms)
+        (track, actor), times = self._writable(name), checked_times(name, ts_ms)
         check_heights(name, elements, len(times))
-        watermarks = watermarks_of(name, self.row_watermarks, len(times), rows)
+        of_rows = RowWatermarks(name, self.row_watermarks, len(times), rows)
         self.apply(name)
-        late = self._insert_rows(name, track, actor, elements, times, watermarks)
+        closing = of_rows.where_closed(self.windowed[name].windows, times, self.replica.lateness_ms)
+        late = self._insert_rows(name, track, actor, elements, times, closing)
         self._count_late(late)
         if late and self.track_name == "record":
-            self._keep_late(name, times, watermarks, rows, True)
+            self._keep_late(name, times, of_rows.each(), rows, True)
         return late
 
     def take_late(
@@ -179,10 +179,12 @@ class Scope:
         if self.track_name == "window":
             raise TrackError(f"take_late of {name!r} in a handler, where insert gives False")
         times = checked_times(name, ts_ms)
-        watermarks = watermarks_of(name, self.row_watermarks, len(times), rows)
-        late = self._keep_late(name, times, watermarks, rows, letters, judged_ms)
-        closed = map(self.windowed[name].windows.windows_for, times[late].tolist())
-        self._count_late(sum(map(len, closed)))
+        of_rows = RowWatermarks(name, self.row_watermarks, len(times), rows)
+        windows = self.windowed[name].windows
+        if of_rows.leave_open(windows, times if judged_ms is None else judged_ms, self.replica.lateness_ms, -1):
+            return np.empty(0, np.intp)
+        late = self._keep_late(name, times, of_rows.each(), rows, letters, judged_ms)
+        self._count_late(sum(map(len, map(windows.windows_for, times[late].tolist()))))
         return late
 
     def _keep_late(
@@ -194,8 +196,8 @@ class Scope:
     def in_order(self, name: str, ts_ms: Any, rows: NDArray[np.intp] | None) -> NDArray[np.int64]:
         if self.track_name == "window":
             return ts_ms
-        watermarks = watermarks_of(name, self.row_watermarks, len(ts_ms), rows)
-        return np.maximum(ts_ms, (self.watermark_ms if watermarks is None else watermarks) - self.replica.lateness_ms)
+        each = RowWatermarks(name, self.row_watermarks, len(ts_ms), rows).each()
+        return np.maximum(ts_ms, (self.watermark_ms if each is None else each) - self.replica.lateness_ms)
 
     def _insert_rows(
         self, name: str, track: OwnTrack, actor: int, elements: Any, times: Any, watermarks: NDArray[np.int64] | None
@@ -209,8 +211,8 @@ class Scope:
         return late
 
     def _count_late(self, count: int) -> None:
-        self.late.count(count, self.track_name)
         self.touched = True
+        self.late.count(count, self.track_name)
 
     def apply(self, name: str) -> None:
         """Put what was gathered of a state into its windows."""

@@ -20,6 +20,7 @@ class BoolOr(Folding[bool, bool]):
     tag: ClassVar[str] = "or"
     compact: ClassVar[bool] = True
     combines = True
+    hands_over = True
     _start: ClassVar[bool] = False
 
     def __init__(self) -> None:

@@ -4,7 +4,8 @@ A column is a sequence or a numpy array; where an element is a tuple, a tuple of
 may have ``tolist()``, ``take(rows)``, and ``numbered()`` (a number for each row, from 0 as they first come, and the
 distinct elements by number, which are texts; or None). These are used where they are quicker than row after row. So is
 ``numbered_rows()``, with the first row of each number in place of the elements. So is ``utf8()``: a buffer, and where
-in it each text begins and ends. The buffer goes on for eight bytes at least behind them.
+in it each text begins and ends. The buffer goes on for eight bytes at least behind them. A fourth
+entry, True, says that each is known to be UTF-8.
 A column of Decimals may have ``scaled()``: mantissas and exponents of ten as int64, or None.
 """
 
@@ -74,18 +75,27 @@ def number_column(column: Any) -> NDArray[Any] | None:
     return int_column(column)
 
 
+def bounds(column: NDArray[Any]) -> tuple[Any, Any]:
+    """The least and the largest number of at least one row; those of a constant cost nothing."""
+    if column.strides == (0,):
+        one = column[0].item()
+        return one, one
+    return np.minimum.reduce(column).item(), np.maximum.reduce(column).item()
+
+
 class Groups:
     """Consecutive runs of rows after arranging them by ``order`` (None: they are in order), at least one row each.
 
     Groups of small numbers (``of_codes``) are found by counting; their rows are arranged on demand.
     """
 
-    __slots__ = ("_codes", "_order", "_present", "rows", "starts")
+    __slots__ = ("_codes", "_order", "_present", "_sizes", "rows", "starts")
 
     def __init__(self, order: Indices | None, starts: Indices, rows: int) -> None:
         self._order = order
         self._codes: Ints | None = None
         self._present: Indices | None = None
+        self._sizes: Indices | None = None
         self.starts = starts
         self.rows = rows
 
@@ -98,10 +108,10 @@ class Groups:
     def of_codes(cls, codes: Ints) -> tuple[Groups, Indices]:
         """The groups of rows with the same code, of codes from 0 on, at least one row; and the code of each group."""
         tally = np.bincount(codes)
-        present = np.flatnonzero(tally)
+        present = tally.nonzero()[0]
         sizes = tally[present]
         groups = cls(None, np.cumsum(sizes) - sizes, len(codes))
-        groups._codes, groups._present = codes, present
+        groups._codes, groups._present, groups._sizes = codes, present, sizes
         return groups, present
 
     @property
@@ -135,7 +145,7 @@ class Groups:
 
     def totals(self, column: Ints) -> Ints:
         """The sum of each group, of rows that cannot leave 64 bits."""
-        low, high = int(column.min()), int(column.max())
+        low, high = bounds(column)
         if low == high == 1:
             return self.sizes().astype(np.int64, copy=False)
         if self._codes is None or max(high, -low) * self.rows >= _EXACT_FLOATS:
@@ -146,7 +156,10 @@ class Groups:
         return column if self.order is None else column[self.order]
 
     def sizes(self) -> Indices:
-        return np.diff(self.starts, append=self.rows)
+        """How many rows each has; not to be written."""
+        if self._sizes is None:
+            self._sizes = np.diff(self.starts, append=self.rows)
+        return self._sizes
 
     def sums(self, column: Ints) -> list[int]:
         """Exact sum of each group."""
@@ -176,7 +189,8 @@ class Groups:
 
 def magnitude(column: NDArray[Any]) -> float:
     """The largest number without its sign, of at least one row: an int of ints, which no sign overflows."""
-    return max(column.max().item(), -column.min().item())
+    low, high = bounds(column)
+    return max(high, -low)
 
 
 def _summable(column: Ints) -> NDArray[Any]:

@@ -41,6 +41,10 @@ class Counted(Lattice[T, V], Generic[T, V]):
     def __init__(self) -> None:
         self._counts: MapOf[Any, int, int] = MapOf(GCounter())
 
+    @property
+    def hands_over(self) -> bool:  # type: ignore[override]
+        return self._counts.hands_over
+
     def bottom(self) -> Self:
         return self._with(self._counts.bottom())
 

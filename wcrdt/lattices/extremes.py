@@ -20,6 +20,7 @@ class _Extreme(Folding[T, T | None], Generic[T]):
     __slots__ = ("_best",)
     kinds = NUMBERS
     combines = True
+    hands_over = True
 
     def __init__(self) -> None:
         self._best: T | None = None

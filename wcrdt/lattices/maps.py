@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from wcrdt.codec import element_from_wire, element_to_wire, require, rows_from_wire
 from wcrdt.elements import Distinct, identity, ordered, precedes
-from wcrdt.lattice import Lattice, type_of_wire
+from wcrdt.lattice import Lattice, hands_over, type_of_wire
 from wcrdt.lattices.columns import Groups, height, take
 from wcrdt.lattices.folding import Folding, require_combining, require_same
 from wcrdt.lattices.keyed.columns import KeyedColumns, columns_from_wire, combined
-from wcrdt.lattices.keyed.elements import grouped_keys, key_of, two_columns
+from wcrdt.lattices.keyed.elements import few_folded, grouped_keys, key_of, two_columns
 from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, grouped
 from wcrdt.lattices.keyed.records import leaf_of
 from wcrdt.lattices.keyed.view import KeyedView
@@ -54,12 +54,9 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
     def bottom(self) -> Self:
         fresh = type(self).__new__(type(self))
         fresh.inner = self.inner  # never inserted into, so it may be shared
-        fresh._shape = self._shape
-        fresh._leaf = self._leaf
-        fresh._entries = {}
-        fresh._columns = None
-        fresh._mixed = False
-        fresh._wire = None
+        fresh._shape, fresh._leaf = self._shape, self._leaf
+        fresh._entries, fresh._columns = {}, None
+        fresh._mixed, fresh._wire = False, None
         return fresh
 
     def shape(self) -> type_of_wire:
@@ -94,9 +91,12 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
         added; both give the state after when they are merged into the state before.
         """
         key_column, parts = two_columns(elements)
-        if height((key_column, parts)) == 0:
+        if not (rows := height((key_column, parts))):
             return self.bottom()
         self._wire = None
+        few = self._columns is None and len(self._entries) + rows < LEAST_KEYS
+        if few and (folded := few_folded(self.inner, key_column, parts, rows)):
+            return self._absorb(folded, actor)
         known = grouped(key_column) if self._leaf is not None and not self._mixed else None
         if known is not None and (self._columns or len(self._entries) + known[0].rows >= LEAST_KEYS):
             delta = self._insert_columns(*known, parts, actor)
@@ -109,11 +109,9 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
 
     def _insert_columns(self, keys: Keys, groups: Groups, parts: Any, actor: int) -> Self | None:
         """The delta; None where columns cannot hold that, or refuse it."""
+        assert self._leaf is not None
         try:
-            columns = self._settled()
-            if columns is None:
-                assert self._leaf is not None
-                columns = KeyedColumns(KeyIndex(keys.form), self._leaf.empty(), 0)
+            columns = self._settled() or KeyedColumns(KeyIndex(keys.form), self._leaf.empty(), 0)
             changes = columns.insert_many(keys, groups, parts, actor)
         except Unfit:
             return None
@@ -146,8 +144,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
 
     def _absorb(self, folded: Iterable[tuple[Hashable, Any]], actor: int) -> Self:
         """Add one partial to each key."""
-        entries, bottom = self._entries, self.inner.bottom
-        delta = self.bottom()
+        entries, bottom, delta = self._entries, self.inner.bottom, self.bottom()
         changed_entries = delta._entries
         for key, partial in folded:
             entry: Any = entries.get(key)
@@ -171,6 +168,10 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
     def held_as_columns(self) -> bool:
         """Whether arrays hold it, but for keys that came one by one since."""
         return self._columns is not None
+
+    @property
+    def hands_over(self) -> bool:  # type: ignore[override]
+        return not self._entries or hands_over(self.inner)
 
     def _found(self, key: Hashable) -> Lattice[IE, IV] | None:
         """The entry of a key, a new one where it is in columns."""

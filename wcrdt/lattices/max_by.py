@@ -27,6 +27,7 @@ class _Argument(Folding[tuple[Element, Element], tuple[Element, Any] | None]):
 
     __slots__ = ("_key", "_payloads", "_ties")
     combines = True
+    hands_over = True
 
     def __init__(self, ties: Ties = "all") -> None:
         if ties not in ("all", "first"):

@@ -34,6 +34,7 @@ class OfLargest(Folding[tuple[Element, E], tuple[Element, V] | None], Generic[E,
     __slots__ = ("_inner", "_key")
     tag: ClassVar[str] = "of-largest"
     combines = True
+    hands_over = True
 
     def __init__(self, inner: Lattice[E, V]) -> None:
         if not (inner.gathers and inner.combines):
@@ -61,6 +62,9 @@ class OfLargest(Folding[tuple[Element, E], tuple[Element, V] | None], Generic[E,
         keys = number_column(column[0])
         if keys is None or not self._takes_column(column[1]):
             return None
+        if len(groups.starts) == 1 and groups.order is None:
+            largest = keys.max()
+            return [(largest.item(), take(column[1], np.flatnonzero(keys == largest)))]
         best = groups.largest(keys)
         hits = np.flatnonzero(groups.arranged(keys) == np.repeat(best, groups.sizes()))
         rows = hits if groups.order is None else groups.order[hits]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from wcrdt.codec import require
-from wcrdt.lattice import E, Lattice, V, type_of_wire
+from wcrdt.lattice import E, Lattice, V, hands_over, type_of_wire
 from wcrdt.lattices.columns import Groups, height, rows_of
 from wcrdt.lattices.folding import Folding, require_combining, require_same
 
@@ -45,6 +45,10 @@ class Product(Folding[E, V]):
 
     def _described(self) -> Iterable[tuple[type_of_wire, ...]]:
         return ((part.tag, part.shape()) for part in self._parts)
+
+    @property
+    def hands_over(self) -> bool:  # type: ignore[override]
+        return all(map(hands_over, self._parts))
 
     @property
     def folds(self) -> bool:

@@ -25,6 +25,7 @@ class GrowingSet(Lattice[T, V], Generic[T, V]):
     gathers: ClassVar[bool] = True
     kinds = NUMBERS
     combines = True
+    hands_over = True
 
     def __init__(self) -> None:
         self._members: set[Hashable] = set()

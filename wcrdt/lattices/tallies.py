@@ -25,6 +25,7 @@ class Tallies(Folding[E, V]):
     __slots__ = ("_rows",)
 
     combines = True
+    hands_over = True
     width: int
     _add: ClassVar[Any] = staticmethod(add)
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from wcrdt.codec import DecodeError
-from wcrdt.lattice import Lattice
+from wcrdt.lattice import Lattice, hands_over
 from wcrdt.replica.changes import CollectedChanges
 from wcrdt.windows.assigners import BEFORE_TIME_MS, Window
 
@@ -40,13 +40,24 @@ Parting = Callable[[Any], dict[int, Any]]
 """Cuts a value by shard: the wire of each part."""
 
 
-class WindowChange(msgspec.Struct, array_like=True, frozen=True):
-    """The delta of one window of one windowed CRDT, in the lattice's wire form."""
+class WindowChange(msgspec.Struct, array_like=True, frozen=True, dict=True):
+    """The delta of one window of one windowed CRDT, in the lattice's wire form.
+
+    Where it was made it may carry the delta itself, which whoever applies it first takes over in place of its bytes.
+    """
 
     state: str
     start_ms: int
     end_ms: int
     wire: Any
+
+    def carry(self, value: AnyLattice) -> None:
+        """``value`` is nobody else's."""
+        vars(self)["_value"] = value
+
+    def carried(self) -> AnyLattice | None:
+        """The value, once."""
+        return vars(self).pop("_value", None)
 
 
 class TrackDelta(msgspec.Struct, array_like=True, frozen=True):
@@ -258,11 +269,17 @@ class OwnTrack(TrackSlot):
         changes = []
         for state, window, value in self._unsent():
             if state not in self.apart:
-                changes.append(WindowChange(state, window.start_ms, window.end_ms, value.to_wire()))
+                changes.append(self._change(state, window, value))
         made = TrackDelta(self.broadcast_position, self.position, self.watermark_ms, changes)
         if self._collected is not None:
             self._collected.add(self._changed)
         self.mark_broadcast()
+        return made
+
+    def _change(self, state: str, window: Window, value: AnyLattice) -> WindowChange:
+        made = WindowChange(state, window.start_ms, window.end_ms, value.to_wire())
+        if hands_over(value) and self._changed[state, window] is value:
+            made.carry(value if self._collected is None else value.copy())
         return made
 
     def _unsent(self) -> Iterator[tuple[str, Window, AnyLattice]]:
@@ -364,7 +381,8 @@ def _decode(change: WindowChange, bottoms: Mapping[str, AnyLattice]) -> AnyLatti
     bottom = bottoms.get(change.state)
     if bottom is None:
         raise DecodeError(f"a delta names the state {change.state!r}, which this job does not have")
-    return bottom.from_wire(change.wire)
+    carried = change.carried()
+    return bottom.from_wire(change.wire) if carried is None else carried
 
 
 def _key_of(item: tuple[tuple[str, Window], Any]) -> tuple[str, Window]:

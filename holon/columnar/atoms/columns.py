@@ -204,7 +204,8 @@ def _texts(buffers: Sequence[Any], skip: int, count: int, valid: Valid, name: st
         whole = BinaryColumn.of([data.tobytes()])
         texts = Texts(whole.buffer, offsets[:-1], offsets[1:])
     unfit = None
-    if last > first and int(data[first:last].max()) > 0x7F:
+    texts.are_unicode = last == first or int(data[first:last].max()) <= 0x7F
+    if not texts.are_unicode:
         right = _utf8(data, offsets, valid)
         wrong = np.flatnonzero(~right if valid is None else valid & ~right).tolist()
         valid, unfit = right, dict.fromkeys(wrong, "not UTF-8")
@@ -310,4 +311,5 @@ def _joined_texts(parts: list[Texts], records: BinaryColumn) -> Texts:
         whole = BinaryColumn.joined([BinaryColumn(part.buffer, part.starts, part.ends) for part in parts])
         return Texts(whole.buffer, whole.starts, whole.ends)
     starts, ends = ([nothing, *(getattr(part, side) for part in parts)] for side in ("starts", "ends"))
-    return Texts(records.buffer, np.concatenate(starts), np.concatenate(ends))
+    known = all(part.are_unicode for part in parts)
+    return Texts(records.buffer, np.concatenate(starts), np.concatenate(ends), are_unicode=known)

@@ -244,7 +244,7 @@ class _Batch:
             begin = column + 2 if field.slot == LIST else column
             values = BinaryColumn(self._buffer, cells[begin], cells[begin + 1])
         elif field.slot == TEXT:
-            values = Texts(self._buffer, cells[column], cells[column + 1])
+            values = Texts(self._buffer, cells[column], cells[column + 1], are_unicode=True)
         elif field.slot == MEMBER_TAG:
             values = Members(cells[column + 2].astype(np.intp), field.tags)
         elif field.slot in (DECIMAL, TIME):

@@ -9,9 +9,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from holon.columnar.encoding import MOST_DIGITS, Digits, Part, compose
+from holon.columnar.encoding import FEW, MOST_DIGITS, Digits, Part, compose
+from holon.columnar.loops import installed
 from holon.columnar.payloads import BinaryColumn, Texts
 
 _MARK = re.compile("\udc80([0-9]+)\udc81")
@@ -50,23 +53,59 @@ class Formatted:
 
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Texts | None:
         """The texts of all rows; None where they are made one by one."""
-        parts: list[Part] = [_utf8(self._texts[0])]
+        if installed() is None or rows < FEW:
+            return None
+        parts: list[_TextPart] = [self._texts[0]]
         for column, same, spec, text in zip(given, fixed, self._specs, self._texts[1:], strict=True):
-            part = _utf8(format(column, spec)) if same else _part(column, spec)
+            part = format(column, spec) if same else _part(column, spec)
             if part is None:
                 return None
-            parts += (part, _utf8(text))
-        found = compose(parts, rows)
-        return None if found is None else Texts(found[0].buffer, found[0].starts, found[0].ends)
+            parts += (part, text)
+        return ComposedTexts(parts, rows)
 
 
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+_TextPart = str | NDArray[np.int64] | Texts | Digits
+"""A text that stands in every row, or a column."""
 
 
-def _part(column: Any, spec: str) -> Part | None:
+class ComposedTexts(Texts):
+    """Texts of several parts: put together when one is first read. A row of JSON takes the parts themselves."""
+
+    __slots__ = ("_parts", "_rows")
+
+    def __init__(self, parts: Sequence[_TextPart], rows: int) -> None:
+        self._parts, self._rows = parts, rows
+        self._reads, self._list, self.are_unicode = 0, None, False
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("buffer", "starts", "ends"):  # they have no value yet
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        found = compose(list(map(_whole, self._parts)), self._rows)
+        assert found is not None, "the loops are gone"
+        self.buffer, self.starts, self.ends = found[0].buffer, found[0].starts, found[0].ends
+        return getattr(self, name)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def json_parts(self) -> list[Part]:
+        """The texts as JSON; a row with a text that JSON has to escape is odd then, as ``compose`` has it."""
+        return [b'"', *map(_quoted, self._parts), b'"']
+
+
+def _whole(part: _TextPart) -> Part:
+    if isinstance(part, str):
+        return part.encode("utf-8", "surrogatepass")
+    return BinaryColumn(part.buffer, part.starts, part.ends) if isinstance(part, Texts) else part
+
+
+def _quoted(part: _TextPart) -> Part:
+    return msgspec.json.encode(part)[1:-1] if isinstance(part, str) else part
+
+
+def _part(column: Any, spec: str) -> NDArray[np.int64] | Texts | Digits | None:
     if isinstance(column, Texts):
-        return BinaryColumn(column.buffer, column.starts, column.ends) if not spec else None
+        return column if not spec else None
     if not isinstance(column, np.ndarray) or column.dtype.kind != "i":
         return None
     zeros = _ZEROS.fullmatch(spec)

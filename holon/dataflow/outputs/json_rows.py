@@ -14,6 +14,7 @@ from holon.columnar.loops import installed
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
 from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import as_list
+from holon.dataflow.following.formats import ComposedTexts
 from holon.dataflow.rows import VALUE, Rows
 from holon.errors import USER_ERRORS
 from holon.formats.batch import Column
@@ -115,6 +116,8 @@ def _value(column: Column, escaped: bool) -> list[Part]:
     if isinstance(column, LazyColumn):
         present = column.present()
         column = column if present is None else present
+    if isinstance(column, ComposedTexts) and not escaped:
+        return column.json_parts()
     if isinstance(column, Texts) and not escaped:
         return quoted(column)
     if isinstance(column, np.ndarray) and column.dtype.kind in "ib":

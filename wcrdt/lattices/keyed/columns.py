@@ -101,7 +101,8 @@ class KeyedColumns:
         self.leaf.commit(prepared)
         changed[new] = True
         written = np.sort(rows[changed])
-        return KeyedColumns(self.index, self.leaf.brought(prepared, written, actor), len(written), written)
+        places = None if len(written) and int(written[-1]) == len(written) - 1 else written
+        return KeyedColumns(self.index, self.leaf.brought(prepared, written, actor), len(written), places)
 
     def merge(self, other: KeyedColumns) -> bool:
         """Join the other into this; True if this changed. Raises ``Unfit``, with nothing changed."""
@@ -111,10 +112,12 @@ class KeyedColumns:
             places = np.arange(other.height) if other.places is None else other.places
             if self.places is not None:
                 return self._merge_places(self.places, places, other.leaf)
-            if int(places[-1]) < self.height:
-                prepared, changed = self.leaf.prepare_join(places, other.leaf, self.height)
+            new = len(places) - int(np.searchsorted(places, self.height))
+            if int(places[-1]) < self.height + new:  # all that this has not is the next in the index
+                prepared, changed = self.leaf.prepare_join(places, other.leaf, self.height + new)
+                self.height += new
                 self.leaf.commit(prepared)
-                return changed
+                return changed or new > 0
         keys = other.keys()
         rows, new, numbers = self._rows_for(keys)
         prepared, changed = self.leaf.prepare_join(rows, other.leaf, self.height + len(new))
@@ -157,9 +160,10 @@ class KeyedColumns:
         if self.places is not None or self.index.count != self.height:
             self.index, self.places = KeyIndex.of(self.keys()), None
         rows, numbers = self.index.find(keys)
-        new = np.flatnonzero(rows < 0)
+        new = (rows < 0).nonzero()[0]
         rows[new] = np.arange(self.height, self.height + len(new))
-        check_all_texts(keys.take(new))
+        if self.index.form != "i":
+            check_all_texts(keys.take(new))
         return rows, new, numbers
 
     def _grow(self, keys: Keys, new: Indices, numbers: Ints) -> None:

@@ -6,7 +6,12 @@ from collections.abc import Hashable
 from typing import Any
 
 from wcrdt.elements import Distinct, element_of, identity, plain
+from wcrdt.lattice import Lattice
 from wcrdt.lattices.columns import Groups, group_by, int_column, rows_of
+from wcrdt.lattices.folding import Folding
+
+_FEW_ROWS = 16
+"""So many rows cost less one by one than grouped."""
 
 
 def key_of(x: Any) -> Hashable:
@@ -24,6 +29,13 @@ def grouped_keys(column: Any, stable: bool = True) -> tuple[list[Hashable], Grou
         for key in keys:
             key_of(element_of(key))
     return keys, groups
+
+
+def few_folded(inner: Lattice[Any, Any], keys: Any, parts: Any, rows: int) -> list[tuple[Hashable, Any]] | None:
+    """Of each row its key and its part as a partial; None for many rows, and where values of this shape do not fold."""
+    if rows > _FEW_ROWS or not (isinstance(inner, Folding) and inner.folds):
+        return None
+    return list(zip(map(key_of, rows_of(keys)), map(inner.fold, rows_of(parts)), strict=True))
 
 
 def two_columns(elements: Any) -> tuple[Any, Any]:

@@ -77,9 +77,9 @@ class IntIndex:
         table = self._made()
         if self._low is not None:
             distances = _distances(keys, self._low)
-            inside = distances < np.uint64(len(table))
-            if inside.all():
+            if not len(keys) or int(np.maximum.reduce(distances)) < len(table):
                 return table[distances.view(np.int64)].astype(np.int64)
+            inside = distances < np.uint64(len(table))
             return np.where(inside, table[np.where(inside, distances, 0).view(np.int64)], -1).astype(np.int64)
         mask = np.int64((1 << self._bits) - 1)
         slots = self._slots(keys)
@@ -142,11 +142,11 @@ class IntIndex:
     def _place_apart(self, table: NDArray[np.int32], low: int, begin: int) -> bool:
         """Give the places from ``begin`` on slots of their own; False if one has none, or two have the same."""
         distances = _distances(self._keys[begin : self.count], low)
-        if int(distances.max()) >= len(table):
+        if int(np.maximum.reduce(distances)) >= len(table):
             return False
         slots = distances.view(np.int64)
         table[slots] = places = np.arange(begin, self.count, dtype=np.int32)
-        return np.array_equal(table[slots], places)
+        return not np.count_nonzero(table[slots] != places)
 
     def _place(self, table: NDArray[np.int32], begin: int) -> None:
         """Enter the places from ``begin`` on. Of several that meet in a free slot one gets it, the others go on."""

@@ -131,6 +131,8 @@ def _objects(form: str, part: Part) -> list[Any]:
 
 def ascend(columns: list[Any]) -> bool:
     """Whether each row is above the one before it."""
+    if len(columns) == 1:
+        return bool((columns[0][1:] > columns[0][:-1]).all())
     tied: Any = True
     rises: Any = False
     for column in columns:
@@ -141,7 +143,7 @@ def ascend(columns: list[Any]) -> bool:
 
 def check_texts(spans: KeySpans) -> None:
     """Raise ``UnicodeDecodeError``, a ``ValueError``, unless each row is a text of its own."""
-    if not spans.rows or spans.surroundings_are_ascii():
+    if not spans.rows or spans.are_texts or spans.surroundings_are_ascii():
         return
     data = spans.joined()
     if not data.isascii():
@@ -203,7 +205,7 @@ def grouped(column: Any) -> tuple[Keys, Groups] | None:
     if numbers is not None:
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < _COUNTED * len(numbers):
-            groups, present = Groups.of_codes(numbers - low)
+            groups, present = Groups.of_codes(numbers - low if low else numbers)
             return Keys("i", [present + low]), groups
     else:
         coded = _codes(column)

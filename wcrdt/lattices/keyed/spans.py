@@ -22,11 +22,15 @@ _SORTED_WORDS = 4
 
 
 class KeySpans(NamedTuple):
-    """Rows ``buffer[starts[i]:ends[i]]``. Behind the last row the buffer goes on for eight bytes at least."""
+    """Rows ``buffer[starts[i]:ends[i]]``. Behind the last row the buffer goes on for eight bytes at least.
+
+    ``are_texts``: whoever made it knows that each row is UTF-8.
+    """
 
     buffer: Bytes
     starts: Ints
     ends: Ints
+    are_texts: bool = False
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> KeySpans:
@@ -44,7 +48,7 @@ class KeySpans(NamedTuple):
         return self.ends - self.starts
 
     def take(self, rows: Indices) -> KeySpans:
-        return KeySpans(self.buffer, self.starts[rows], self.ends[rows])
+        return KeySpans(self.buffer, self.starts[rows], self.ends[rows], self.are_texts)
 
     def tolist(self) -> list[bytes]:
         if not len(self.starts):

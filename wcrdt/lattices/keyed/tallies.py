@@ -14,7 +14,7 @@ import numpy as np
 
 from wcrdt.codec import index_from_wire, require
 from wcrdt.lattice import type_of_wire
-from wcrdt.lattices.columns import Groups, Indices, Ints, magnitude
+from wcrdt.lattices.columns import Groups, Indices, Ints, bounds, magnitude
 from wcrdt.lattices.counters import GCounter, PNCounter
 from wcrdt.lattices.exact_sums.sums import Average, Sum
 from wcrdt.lattices.keyed.int_index import IntIndex, with_room
@@ -55,8 +55,8 @@ class Table:
         column = self.columns.get(place)
         if column is None:
             return np.zeros(len(positions), np.int64)
-        if len(positions) and len(column) <= int(positions.max()):
-            column = self.columns[place] = with_room(column, int(positions.max()) + 1)
+        if len(positions) and len(column) <= (last := int(np.maximum.reduce(positions))):
+            column = self.columns[place] = with_room(column, last + 1)
         return column[positions]
 
     def write(self, place: int, positions: Indices, numbers: Ints, height: int) -> None:
@@ -70,6 +70,8 @@ class Table:
         column = self.columns.get(place)
         if column is None:
             return np.zeros(len(rows), np.int64)
+        if self.index is None and (not len(rows) or int(np.maximum.reduce(rows)) < len(column)):
+            return column[rows]
         found = rows if self.index is None else self.index.find(rows)
         inside = (found >= 0) & (found < len(column))
         if inside.all():
@@ -126,14 +128,14 @@ class TallyLeaf(Leaf):
     def _fold_ints(self, numbers: Ints, groups: Groups) -> Amounts:
         """Gains and losses, as places 0 and 1."""
         sums = groups.totals(numbers)
-        if int(numbers.min()) >= 0:
+        if bounds(numbers)[0] >= 0:
             return {0: sums}
         gains = groups.totals(np.maximum(numbers, 0))
         return {0: gains, 1: gains - sums}
 
     def prepare(self, rows: Indices, folded: Amounts, actor: int, height: int) -> tuple[Any, Mask]:
         changed = np.zeros(len(rows), np.bool_)
-        given = {place: amount for place, amount in folded.items() if amount.any()}
+        given = {place: amount for place, amount in folded.items() if np.count_nonzero(amount)}
         if not given:
             return [], changed
         table = self._table(actor, len(rows), height)
@@ -141,7 +143,7 @@ class TallyLeaf(Leaf):
         after: Amounts = {}
         for place, amount in given.items():
             after[place] = table.read(place, positions) + amount
-            if int(after[place].min()) < 0:
+            if int(np.minimum.reduce(after[place])) < 0:
                 raise Unfit  # beyond 64 bits
             changed |= amount != 0
         return [(table, positions, self._carried(table, positions, after), height)], changed
@@ -274,13 +276,11 @@ class TallyLeaf(Leaf):
         for actor in sorted(self._tables):
             table = self._tables[actor]
             columns = {place: table.at(place, rows) for place in sorted(table.columns)}
-            columns = {place: column for place, column in columns.items() if column.any()}
+            columns = {place: column for place, column in columns.items() if np.count_nonzero(column)}
             if not columns:
                 continue
-            there = np.zeros(len(rows), np.bool_)
-            for column in columns.values():
-                there |= column != 0
-            full = bool(there.all())
+            there = np.logical_or.reduce([column != 0 for column in columns.values()])
+            full = int(np.count_nonzero(there)) == len(rows)
             packed = [[place, narrow(column if full else column[there])] for place, column in columns.items()]
             wire.append([actor, None if full else np.packbits(there).tobytes(), packed])
         return wire
@@ -371,7 +371,7 @@ class CountLeaf(TallyLeaf):
     __slots__ = ()
 
     def _fold_ints(self, numbers: Ints, groups: Groups) -> Amounts:
-        if int(numbers.min()) < 0:
+        if bounds(numbers)[0] < 0:
             raise Unfit
         return {0: groups.totals(numbers)}
 

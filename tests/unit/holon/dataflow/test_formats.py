@@ -102,3 +102,22 @@ def test_groups_may_format() -> None:
         {"text": f"{key}: {divmod(s, 100)[0]}.{s % 100:02d}", "number": 17 - key // 2} for key, s in enumerate(sums)
     ]
     assert flow.collect({"bids": ROWS}) == expected
+
+
+@pytest.mark.parametrize("auctions", [{0, 1, 2}, {1}])
+def test_formatted_texts_are_escaped_in_rows_and_read_elsewhere(auctions: set[int]) -> None:
+    flow, all_taken = Flow("escaped"), len(auctions) == 3
+    shown = bids_of(flow).map(lambda b: Shown(f'"{b.channel}"\t{b.price:03d}\\', b.auction), columnar=True)
+    (shown if all_taken else shown.filter(lambda s: s.number == 1)).sink("out", key=lambda s: s.text)
+    rows = [msgspec.structs.replace(row, channel=['a"b', "ü", "\n", ""][n % 4]) for n, row in enumerate(ROWS * 2)]
+    expected = [{"text": f'"{row.channel}"\t{row.price:03d}\\', "number": row.auction} for row in rows]
+    assert flow.collect({"bids": rows}) == [row for row in expected if row["number"] in auctions]
+
+
+@pytest.mark.parametrize("divisor", [7, -7, 1, -1, 2**62])
+def test_the_rest_of_a_division_is_that_of_python(divisor: int) -> None:
+    flow = Flow("rest")
+    bids_of(flow).map(lambda b: (b.price % divisor, divmod(b.price, divisor)), columnar=True).sink("out")
+    prices = [-(2**63) + 1, 2**63 - 1, -1, 0, 1, divisor, -divisor, divisor - 1, *range(-20, 20)]
+    rows = [msgspec.structs.replace(ROWS[0], price=price) for price in prices]
+    assert flow.collect({"bids": rows}) == [[price % divisor, list(divmod(price, divisor))] for price in prices]
