@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
@@ -183,22 +183,24 @@ class ObjectBlobs:
                 return path
         return None
 
-    def secure(self, name: str) -> None:
+    def secure(self, names: Sequence[str]) -> None:
         """As ``Blobs.secure``: readable by the owner alone, and on the disk; obstore sees to neither."""
         if self._root is None:
             return
-        path = self._root / name
+        paths = [self._root / name for name in names]
         try:
-            _sync(path, mode=0o600)
-            for folder in path.parents[: len(name.split("/"))]:
-                _sync(folder)
-        except FileNotFoundError:
-            return  # pruned by another node in the meantime, which has newer ones
+            for path in paths:
+                with contextlib.suppress(FileNotFoundError):  # pruned by another node meanwhile, which has newer ones
+                    _sync(path, mode=0o600)
+            for folder in paths[0].parents[: len(names[0].split("/"))]:  # once for all of them
+                with contextlib.suppress(FileNotFoundError):
+                    _sync(folder)
         except OSError as error:
-            # A second fsync may succeed although the first one's pages are lost, so the file is to be written anew.
-            with contextlib.suppress(OSError):
-                path.unlink()
-            self._unavailable("made durable", error, name)
+            # A second fsync may succeed although the first one's pages are lost, so the files are to be written anew.
+            for path in paths:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            self._unavailable("made durable", error, names[0])
 
     def tidy(self, folder: str) -> None:
         """As ``Blobs.tidy``: obstore's staging files, ``NAME#NUMBER``."""

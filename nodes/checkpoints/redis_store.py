@@ -8,7 +8,7 @@ Keys: ``PREFIX:checkpoint:{FOLDER}:FILE`` is a value, ``PREFIX:checkpoints:{FOLD
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from redis.exceptions import ResponseError
@@ -84,7 +84,7 @@ class RedisBlobs:
 
         self._call(f"cleared of {name}", operation)
 
-    def secure(self, name: str) -> None:
+    def secure(self, names: Sequence[str]) -> None:
         """Nothing to do: how durable an acknowledged write is is the server's own setting."""
 
     def tidy(self, folder: str) -> None:

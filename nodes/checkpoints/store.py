@@ -148,8 +148,8 @@ class Blobs(Protocol):
         """A name that is gone already is no error."""
         ...
 
-    def secure(self, name: str) -> None:
-        """Make the checkpoint of this name durable, also if another node has created it."""
+    def secure(self, names: Sequence[str]) -> None:
+        """Make the checkpoints of these names, of one folder, durable, also where another node has created them."""
         ...
 
     def tidy(self, folder: str) -> None:
@@ -184,9 +184,9 @@ class BlobCheckpoints:
         for attempt in range(_ATTEMPTS + copies - 1):
             name = file_names.name_of(key, digest, attempt)
             if self.blobs.create(name, packed) or self._is_intact(name):
-                self.blobs.secure(name)
                 saved.append(name)
                 if len(saved) == copies:
+                    self.blobs.secure(saved)
                     return saved[0]
         raise StoreUnavailable(
             f"checkpoint {name} in {self.blobs.where}: {_ATTEMPTS} damaged files of it; check the disk"
