@@ -64,9 +64,9 @@ def test_a_carried_delta_does_what_its_bytes_do(name: str, batches: list[Any], c
         for begin, length in runs:
             track.insert_many("s", WINDOW, elements(name, np.arange(begin, begin + length)), 2)
         track.position = (number + 1, 0)
-        assert msgspec.msgpack.encode(here.full_delta()) == msgspec.msgpack.encode(before), "nothing was sent"
         delta = track.take_delta()
         logged = on_the_log(delta)
+        assert msgspec.msgpack.encode(here.full_delta()) == msgspec.msgpack.encode(before), "nothing has arrived"
         here.apply(delta, bottoms, BEFORE_TIME_MS)
         elsewhere.apply(logged, bottoms, BEFORE_TIME_MS)
         if collects and number % 2:
