@@ -24,12 +24,13 @@ from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.kafka_stage import STAGES
 from tests.integration.processes import until
 from tests.integration.store_servers import KEYS, S3Server
+from tests.shares import share_of
 
 FLOW = "tests.integration.jobs_files:flow"
 KILLS = 6
 
 
-@pytest.fixture(params=STAGES)
+@pytest.fixture(params=share_of(STAGES, 2))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made = STAGES[request.param](tmp_path)
     yield made

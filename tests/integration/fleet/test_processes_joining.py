@@ -18,12 +18,13 @@ from tests.integration.fleet_support import JOB, NOBODY_IS_SUSPECTED, Command, S
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import PLENTY_S, until
+from tests.shares import share_of
 
 # Two of them are how long a busy machine may keep a node from reading; then it may have to be started again.
 MERGING = ("node.merged_checkpoint_interval_ms=4000",)
 
 
-EVERYWHERE = pytest.mark.parametrize("kind", ["embedded", "kafka"])
+DRAWN = pytest.mark.parametrize("kind", share_of(["embedded", "kafka"], 2))
 AT_NIGHT_TOO = pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.nightly)])
 """On the embedded log always, on a real broker at night."""
 
@@ -148,7 +149,7 @@ def test_all_nodes_die_before_any_progress_was_recorded(stage: Stage) -> None:
     stage.assert_exact()
 
 
-@EVERYWHERE
+@DRAWN
 def test_a_node_by_hand_joins_a_trimmed_job_and_leaves_it_at_a_signal(trusting: Stage) -> None:
     stage = trusting
     run = stage.open()

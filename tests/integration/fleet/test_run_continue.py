@@ -14,6 +14,7 @@ from nodes.results.reader import OutputReader
 from tests.integration.fleet_support import Stage, run_command
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
+from tests.shares import share_of
 
 pytestmark = pytest.mark.timeout(900)  # many commands, each of which starts processes
 
@@ -34,7 +35,7 @@ def made(kind: str, folder: Path) -> Iterator[Stage]:
     stage.log.close()
 
 
-@pytest.fixture(params=STAGES)
+@pytest.fixture(params=share_of(STAGES, 2))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     with made(request.param, tmp_path) as stage:
         yield stage

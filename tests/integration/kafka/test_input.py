@@ -20,11 +20,14 @@ from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_patience import await_decided
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
+from tests.shares import share_of
 
 PLENTY_S = 60.0
 
 
-BOTH = pytest.mark.parametrize("stage", ["plain", "own"], indirect=True)  # the latter falls back to "columns"
+DRAWN = pytest.mark.parametrize(
+    "stage", share_of(["plain", "own"], 2), indirect=True
+)  # the latter falls back to "columns"
 
 
 @pytest.fixture
@@ -78,7 +81,7 @@ def at_work(stage: KafkaStage, fleet: Fleet) -> JobRun:
     return run
 
 
-@BOTH
+@DRAWN
 def test_gaps_in_the_input_and_control_records_at_its_end_are_passed_over(stage: KafkaStage) -> None:
     """Committed and aborted transactions: each committed record once, the run ends, and its account holds."""
     feed_in_transactions(stage, 0, 400)
@@ -90,7 +93,7 @@ def test_gaps_in_the_input_and_control_records_at_its_end_are_passed_over(stage:
     stage.assert_exact()
 
 
-@BOTH
+@DRAWN
 def test_records_that_are_deleted_before_they_were_read_end_the_job_by_name(stage: KafkaStage) -> None:
     with stage.fleet(2) as fleet:
         at_work(stage, fleet)
@@ -122,7 +125,7 @@ def test_partitions_that_are_added_to_the_input_stop_the_job_with_advice(stage: 
     assert (result["incarnation"], result["accepted"]) == (run.incarnation + 1, 1100)
 
 
-@pytest.mark.parametrize("which", [INPUT, OUTPUT, "_holon.mixed.control"])
+@pytest.mark.parametrize("which", share_of([INPUT, OUTPUT, "_holon.mixed.control"], 3))
 def test_a_topic_that_is_deleted_under_a_job_stops_it_and_is_not_made_anew(
     stage: KafkaStage, admin: AdminClient, which: str
 ) -> None:

@@ -24,9 +24,12 @@ from tests.integration.kafka_proxy import PRODUCE, Proxy
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.log_makers import read_by_columns
 from tests.integration.processes import PLENTY_S, until
+from tests.shares import share_of
 
 HEAP_MB = 256
-BOTH = pytest.mark.parametrize("stage", ["plain", "own"], indirect=True)  # the latter falls back to "columns"
+DRAWN = pytest.mark.parametrize(
+    "stage", share_of(["plain", "own"], 2), indirect=True
+)  # the latter falls back to "columns"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def until_at_work(stage: KafkaStage, monitor: Monitor, fleet: Fleet, records: in
     stage.until(monitor, lambda: monitor.consumed > before + records, "both work", fleet)
 
 
-@BOTH
+@DRAWN
 def test_nodes_wait_for_a_broker_that_was_killed_and_write_nothing_twice(stage: KafkaStage, broker: Path) -> None:
     """Killed while they append, twice; away for some seconds each time. They live on, and what was on its way when it
     died is neither lost nor repeated."""
@@ -109,7 +112,7 @@ def test_a_run_without_its_broker_ends_with_a_named_error_and_resumes(stage: Kaf
     stage.assert_exact()
 
 
-@BOTH
+@DRAWN
 def test_nodes_whose_input_lost_its_end_stop_and_name_it(
     stage: KafkaStage, broker: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,7 +155,7 @@ def test_an_input_that_lost_its_end_and_grew_again_while_no_node_ran_is_named(
     assert "holds another record at offset" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("writer", ["direct", "librdkafka"])
+@pytest.mark.parametrize("writer", share_of(["direct", "librdkafka"], 2))
 def test_batches_whose_answers_were_lost_with_the_broker_are_on_the_log_once(broker: Path, writer: str) -> None:
     """Five of a partition, as many as may be on their way: a broker that recovers knows what of them it had taken."""
     prefix = f"answers-{writer}-"

@@ -14,6 +14,7 @@ from tests.integration.fleet_support import Command
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.nexmark.test_run import FINE, holon
 from tests.integration.processes import until
+from tests.shares import turn
 
 # Two busy cores are shared with a JVM here: what is only slow must not be taken for dead all the time.
 PATIENT = (*FINE, "-D", "node.failure_timeout_ms=1000")
@@ -39,6 +40,7 @@ def runs(log: KafkaLog) -> set[str]:
     return {found[0] for topic in log.topics() if (found := re.match(r"nexmark-[0-9a-f]{8}\.", topic)) is not None}
 
 
+@turn(1, of=3)
 def test_spark_generates_into_kafka_and_proves_a_run_with_two_killed_nodes(bootstrap: str) -> None:
     with KafkaLog(bootstrap) as log:
         before = runs(log)
@@ -62,6 +64,7 @@ def test_bad_records_and_a_node_that_comes_back(bootstrap: str) -> None:
     assert (result["dead"], result["late"]) == (2 * 4, 2 * 2)
 
 
+@turn(2, of=3)
 def test_spark_proves_sessions_of_a_flow_with_a_killed_node(bootstrap: str) -> None:
     result = run(
         bootstrap, "q11", "--api", "dataflow", "--events", "60000", "--partitions", "4", "--nodes", "2", "--kill",

@@ -12,6 +12,7 @@ import pytest
 
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.processes import ROOT
+from tests.shares import share_of
 
 PATIENT = ("-D", "node.failure_timeout_ms=1000")
 LONG = ("--seconds", "9")
@@ -40,7 +41,7 @@ def answer(*arguments: str) -> dict[str, Any]:
     return json.loads(line)
 
 
-@pytest.mark.parametrize("query", ["q7max", "query1"])
+@pytest.mark.parametrize("query", share_of(["q7max", "query1"], 2))
 def test_latency_of_a_healthy_run(query: str, tmp_path: Path) -> None:
     picture = tmp_path / "latency.svg"
     log = ("--log", "embedded") if query == "query1" else ("--bootstrap", session_bootstrap())

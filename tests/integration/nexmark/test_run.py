@@ -13,7 +13,7 @@ import pytest
 
 from nexmark.flows import FLOWS
 from nexmark.queries import QUERIES
-from tests.shares import share_of
+from tests.shares import share_of, turn
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -32,7 +32,7 @@ def holon(*arguments: str, timeout_s: float = 550) -> tuple[int, Any, str]:
     return done.returncode, json.loads(lines[0]), done.stderr
 
 
-@pytest.mark.parametrize("query", share_of(QUERIES, 2))
+@pytest.mark.parametrize("query", share_of(QUERIES, 3))
 def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
     code, result, said = holon(
         "nexmark", "run", query, "--events", "150000", "--partitions", "4", "--nodes", "2", "--kill", "1@0.3", *FINE,
@@ -51,7 +51,7 @@ def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input
 WITHOUT_LATE = ("q0", "q1", "q2", "q3", "q4official", "q8", "q14", "q21", "q22")
 
 
-@pytest.mark.parametrize("query", share_of(FLOWS, 3))
+@pytest.mark.parametrize("query", share_of(FLOWS, 4))
 def test_every_flow_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
     code, result, said = holon(
         "nexmark", "run", query, "--api", "dataflow", "--events", "40000", "--partitions", "4", "--nodes", "2",
@@ -112,6 +112,7 @@ def test_a_paced_run_measures_latency() -> None:
     assert result["longest_delay_ms"] is None, "nobody was killed"
 
 
+@turn(0, of=3)
 def test_spark_proves_a_run_with_kill_and_bad_records() -> None:
     code, result, said = holon(
         "nexmark", "run", "q7", "--events", "120000", "--partitions", "3", "--kill", "0@0.4", *FINE, "--dirty", "2",

@@ -16,6 +16,7 @@ from nodes.spark.source import needed_jars, read_topic
 from tests.integration.fleet_support import Stage, run_command
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
+from tests.shares import share_of
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -43,7 +44,7 @@ WANTED = """
 """
 
 
-@pytest.fixture(params=STAGES)
+@pytest.fixture(params=share_of(STAGES, 2))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made = STAGES[request.param](tmp_path)
     made.log.create_topic("orders", PARTITIONS)

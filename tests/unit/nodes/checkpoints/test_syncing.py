@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from nodes.checkpoints import object_store
 from nodes.checkpoints.file_names import CheckpointKey
 from nodes.checkpoints.object_store import ObjectCheckpoints
 from nodes.checkpoints.store import StoreUnavailable
@@ -19,22 +18,14 @@ KEY = CheckpointKey("job", 0, 3, (7, 0), (10, 0))
 def test_each_copy_and_each_folder_is_synchronised_once(
     copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, synced = ObjectCheckpoints(tmp_path), list[Path]()
-
-    def sync(path: Path, mode: int | None = None) -> None:
-        assert path.exists()
-        synced.append(path)
-
-    monkeypatch.setattr(object_store, "_sync", sync)
+    store, synced = ObjectCheckpoints(tmp_path), list[int]()
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
     name = store.save(KEY, b"contents", copies)
     folder = (tmp_path / name).parent
-    assert synced == [*sorted(folder.iterdir(), key=_attempt), folder,
-                      folder.parent, folder.parent.parent, tmp_path]  # fmt: skip
-    assert len(list(folder.iterdir())) == copies
-
-
-def _attempt(path: Path) -> int:
-    return len(path.name)
+    files = sorted(folder.iterdir(), key=lambda path: len(path.name))
+    assert len(files) == copies
+    secured = [*files, folder, folder.parent, folder.parent.parent, tmp_path]
+    assert synced == [path.stat().st_ino for path in secured]
 
 
 def test_of_copies_that_are_not_on_the_disk_none_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
