@@ -12,17 +12,21 @@ import pytest
 Test = TypeVar("Test", bound=Callable[..., object])
 
 
-def share_of(names: Iterable[str], of: int) -> list[Any]:
-    """All ``names`` as parameters. One of ``of`` is drawn for the run, by its base seed; the others are nightly."""
+def share_of(names: Iterable[str], of: int, module: str) -> list[Any]:
+    """All ``names`` as parameters. One of ``of`` is drawn for the run, by its base seed; the others are nightly.
+
+    ``module`` is the test's own: where each draws one log, one run draws the other one elsewhere.
+    """
     known = list(names)
-    drawn = _drawing().sample(known, -(-len(known) // of))
+    drawn = random.Random(f"{_base_seed()} {module}").sample(known, -(-len(known) // of))
     return [pytest.param(name, marks=() if name in drawn else pytest.mark.nightly) for name in known]
 
 
 def turn(number: int, of: int) -> Callable[[Test], Test]:
     """One of ``of`` tests that prove the same in other ways: the run draws one of their numbers, the night runs all."""
-    return (lambda test: test) if _drawing().randrange(of) == number else pytest.mark.nightly
+    drawn = random.Random(_base_seed()).randrange(of)
+    return (lambda test: test) if drawn == number else pytest.mark.nightly
 
 
-def _drawing() -> random.Random:
-    return random.Random(int(os.environ["SIM_BASE_SEED"]))
+def _base_seed() -> int:
+    return int(os.environ["SIM_BASE_SEED"])

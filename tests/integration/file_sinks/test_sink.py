@@ -30,7 +30,7 @@ FLOW = "tests.integration.jobs_files:flow"
 KILLS = 6
 
 
-@pytest.fixture(params=share_of(STAGES, 2))
+@pytest.fixture(params=share_of(STAGES, 2, __name__))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made = STAGES[request.param](tmp_path)
     yield made

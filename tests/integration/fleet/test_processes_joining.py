@@ -24,7 +24,7 @@ from tests.shares import share_of
 MERGING = ("node.merged_checkpoint_interval_ms=4000",)
 
 
-DRAWN = pytest.mark.parametrize("kind", share_of(["embedded", "kafka"], 2))
+DRAWN = pytest.mark.parametrize("kind", share_of(["embedded", "kafka"], 2, __name__))
 AT_NIGHT_TOO = pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.nightly)])
 """On the embedded log always, on a real broker at night."""
 

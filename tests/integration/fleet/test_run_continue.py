@@ -35,7 +35,7 @@ def made(kind: str, folder: Path) -> Iterator[Stage]:
     stage.log.close()
 
 
-@pytest.fixture(params=share_of(STAGES, 2))
+@pytest.fixture(params=share_of(STAGES, 2, __name__))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     with made(request.param, tmp_path) as stage:
         yield stage

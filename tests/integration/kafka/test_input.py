@@ -26,7 +26,7 @@ PLENTY_S = 60.0
 
 
 DRAWN = pytest.mark.parametrize(
-    "stage", share_of(["plain", "own"], 2), indirect=True
+    "stage", share_of(["plain", "own"], 2, __name__), indirect=True
 )  # the latter falls back to "columns"
 
 
@@ -125,7 +125,7 @@ def test_partitions_that_are_added_to_the_input_stop_the_job_with_advice(stage: 
     assert (result["incarnation"], result["accepted"]) == (run.incarnation + 1, 1100)
 
 
-@pytest.mark.parametrize("which", share_of([INPUT, OUTPUT, "_holon.mixed.control"], 3))
+@pytest.mark.parametrize("which", share_of([INPUT, OUTPUT, "_holon.mixed.control"], 3, __name__))
 def test_a_topic_that_is_deleted_under_a_job_stops_it_and_is_not_made_anew(
     stage: KafkaStage, admin: AdminClient, which: str
 ) -> None:

@@ -28,7 +28,7 @@ from tests.shares import share_of
 
 HEAP_MB = 256
 DRAWN = pytest.mark.parametrize(
-    "stage", share_of(["plain", "own"], 2), indirect=True
+    "stage", share_of(["plain", "own"], 2, __name__), indirect=True
 )  # the latter falls back to "columns"
 
 
@@ -155,7 +155,7 @@ def test_an_input_that_lost_its_end_and_grew_again_while_no_node_ran_is_named(
     assert "holds another record at offset" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("writer", share_of(["direct", "librdkafka"], 2))
+@pytest.mark.parametrize("writer", share_of(["direct", "librdkafka"], 2, __name__))
 def test_batches_whose_answers_were_lost_with_the_broker_are_on_the_log_once(broker: Path, writer: str) -> None:
     """Five of a partition, as many as may be on their way: a broker that recovers knows what of them it had taken."""
     prefix = f"answers-{writer}-"

@@ -41,7 +41,7 @@ def answer(*arguments: str) -> dict[str, Any]:
     return json.loads(line)
 
 
-@pytest.mark.parametrize("query", share_of(["q7max", "query1"], 2))
+@pytest.mark.parametrize("query", share_of(["q7max", "query1"], 2, __name__))
 def test_latency_of_a_healthy_run(query: str, tmp_path: Path) -> None:
     picture = tmp_path / "latency.svg"
     log = ("--log", "embedded") if query == "query1" else ("--bootstrap", session_bootstrap())

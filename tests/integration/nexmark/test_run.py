@@ -32,7 +32,7 @@ def holon(*arguments: str, timeout_s: float = 550) -> tuple[int, Any, str]:
     return done.returncode, json.loads(lines[0]), done.stderr
 
 
-@pytest.mark.parametrize("query", share_of(QUERIES, 3))
+@pytest.mark.parametrize("query", share_of(QUERIES, 3, __name__))
 def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
     code, result, said = holon(
         "nexmark", "run", query, "--events", "150000", "--partitions", "4", "--nodes", "2", "--kill", "1@0.3", *FINE,
@@ -51,7 +51,7 @@ def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input
 WITHOUT_LATE = ("q0", "q1", "q2", "q3", "q4official", "q8", "q14", "q21", "q22")
 
 
-@pytest.mark.parametrize("query", share_of(FLOWS, 4))
+@pytest.mark.parametrize("query", share_of(FLOWS, 4, __name__))
 def test_every_flow_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
     code, result, said = holon(
         "nexmark", "run", query, "--api", "dataflow", "--events", "40000", "--partitions", "4", "--nodes", "2",
@@ -65,7 +65,7 @@ def test_every_flow_is_exact_with_a_node_killed_and_bad_records_among_the_input(
     assert result["outputs"] > 0
 
 
-@pytest.mark.parametrize("query", share_of(["q7", "q11", "q16"], 3))
+@pytest.mark.parametrize("query", share_of(["q7", "q11", "q16"], 3, __name__))
 def test_spark_proves_a_flow_with_a_kill_and_bad_atoms(query: str) -> None:
     code, result, said = holon(
         "nexmark", "run", query, "--api", "dataflow", "--format", "arrow", "--events", "60000", "--partitions", "2",

@@ -44,7 +44,7 @@ WANTED = """
 """
 
 
-@pytest.fixture(params=share_of(STAGES, 2))
+@pytest.fixture(params=share_of(STAGES, 2, __name__))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made = STAGES[request.param](tmp_path)
     made.log.create_topic("orders", PARTITIONS)

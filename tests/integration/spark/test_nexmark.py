@@ -21,6 +21,7 @@ from nexmark.spark.loader import load_with_spark, write_parquet
 from nodes.log import open_log
 from nodes.spark.session import java_problem, spark_session
 from nodes.spark.source import read_topic
+from tests.shares import share_of
 from tests.unit.nexmark_records import ALIVE, DEAD, START_MS, auction, bid, person
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("query", sorted(SPARK_QUERIES))
+@pytest.mark.parametrize("query", share_of(sorted(SPARK_QUERIES), 3, __name__))
 def test_both_oracles_agree_on_hostile_logs(spark: SparkSession, hostile: str, query: str) -> None:
     for options in OPTIONS if SPARK_QUERIES[query].windowed else OPTIONS[:1]:
         with open_log(hostile) as log:
@@ -122,7 +123,7 @@ def test_both_oracles_guard_against_times_ahead_of_the_log(spark: SparkSession, 
             ).validated
 
 
-@pytest.mark.parametrize("query", ["q2", "q4", "q7"])
+@pytest.mark.parametrize("query", share_of(["q2", "q4", "q7"], 3, __name__))
 def test_both_oracles_agree_on_a_generated_stream(spark: SparkSession, generated: str, query: str) -> None:
     with open_log(generated) as log:
         plain = expected_plain(query, log, TOPIC)

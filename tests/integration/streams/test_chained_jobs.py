@@ -15,6 +15,7 @@ from tests.integration.fleet_support import Stage, run_command
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
+from tests.shares import share_of
 
 pytestmark = pytest.mark.timeout(900)  # many commands, each of which starts processes
 
@@ -26,7 +27,7 @@ STAGES: dict[str, Callable[[Path], Stage]] = {
 UP, MID, DOWN = (f"examples.chained:{name}" for name in ("up", "mid", "down"))
 
 
-@pytest.fixture(params=STAGES)
+@pytest.fixture(params=share_of(STAGES, 2, __name__))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made = STAGES[request.param](tmp_path)
     made.log.create_topic("orders", PARTITIONS)

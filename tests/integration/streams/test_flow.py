@@ -17,6 +17,7 @@ from tests.integration.fleet_support import Command, Stage
 from tests.integration.jobs_flow import LATE_ROWS, TOPS, expected, expected_dead, expected_late, expected_visits
 from tests.integration.jobs_mixed import OUTPUT, Event
 from tests.integration.kafka_stage import STAGES
+from tests.shares import share_of
 
 DEAD_FLOW = "tests.integration.jobs_flow:dead_flow"
 LATE_FLOW = "tests.integration.jobs_flow:late_flow"
@@ -24,7 +25,7 @@ FLOW = "tests.integration.jobs_flow:flow"
 VISIT_FLOW = "tests.integration.jobs_flow:visit_flow"
 
 
-@pytest.fixture(params=STAGES)
+@pytest.fixture(params=share_of(STAGES, 2, __name__))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made = STAGES[request.param](tmp_path)
     yield made

@@ -12,6 +12,7 @@ from tests.integration.fleet_support import Command, Stage
 from tests.integration.jobs_mixed import OUTPUT
 from tests.integration.jobs_topics import ORDERED, ORDERS, Order, expected, orders_of
 from tests.integration.kafka_stage import STAGES
+from tests.shares import share_of
 
 FLOW = "tests.integration.jobs_topics:flow"
 ORDER_PARTITIONS = 3
@@ -22,7 +23,7 @@ def put(stage: Stage, orders: dict[int, list[Order]]) -> None:
         stage.log.append(ORDERS, partition, [msgspec.json.encode(order) for order in some])
 
 
-@pytest.fixture(params=STAGES)
+@pytest.fixture(params=share_of(STAGES, 2, __name__))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made = STAGES[request.param](tmp_path)
     made.log.create_topic(ORDERS, ORDER_PARTITIONS)

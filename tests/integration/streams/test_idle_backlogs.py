@@ -16,11 +16,12 @@ from tests.integration.fleet_support import Stage
 from tests.integration.jobs_idle import job
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
+from tests.shares import share_of
 
 FIRST, LAST = map(int, os.environ.get("IDLE_SEEDS", "1-2").split("-"))
 
 
-@pytest.fixture(params=["embedded", "kafka"])
+@pytest.fixture(params=share_of(["embedded", "kafka"], 2, __name__))
 def kind(request: pytest.FixtureRequest) -> str:
     return request.param
 

@@ -19,6 +19,7 @@ from tests.integration.jobs_mixed import OUTPUT
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.streams.test_standbys import goodbye
+from tests.shares import share_of
 
 FED, SILENT = 4, 4
 """So many partitions have records; the last one has none."""
@@ -35,7 +36,7 @@ class FewerFedOnKafka(FewerFed, KafkaStage):
     pass
 
 
-@pytest.fixture(params=["embedded", "kafka"])
+@pytest.fixture(params=share_of(["embedded", "kafka"], 2, __name__))
 def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
     settings = ("node.replicas=2", NOBODY_IS_SUSPECTED)
     if request.param == "kafka":

@@ -14,12 +14,13 @@ from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.jobs_mixed import INPUT, OUTPUT
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
+from tests.shares import share_of
 
 ROWS = 300
 JOBS = ("tests.integration.jobs_keyed:job", "tests.integration.jobs_keyed:by_columns")
 
 
-@pytest.fixture(params=["embedded", "librdkafka", "direct"])
+@pytest.fixture(params=share_of(["embedded", "librdkafka", "direct"], 2, __name__))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     if request.param == "embedded":
         stage = Stage(tmp_path, partitions=2)

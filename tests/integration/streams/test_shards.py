@@ -11,11 +11,12 @@ from tests.integration.fleet_support import Stage
 from tests.integration.jobs_mixed import OUTPUT
 from tests.integration.jobs_sharded import expected
 from tests.integration.kafka_stage import STAGES
+from tests.shares import share_of
 
 JOB = "tests.integration.jobs_sharded:job"
 
 
-@pytest.fixture(params=STAGES)
+@pytest.fixture(params=share_of(STAGES, 2, __name__))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made = STAGES[request.param](tmp_path)
     yield made
