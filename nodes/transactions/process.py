@@ -72,10 +72,11 @@ def load_program(reference: str) -> Program:
     if not colon or not module_name or not attribute:
         raise UnknownName("program", f"{reference} (expected MODULE:PROGRAM)")
     module = import_user_module(module_name)
-    programs = {name: value for name, value in vars(module).items() if isinstance(value, Program)}
-    if attribute not in programs:
+    found = getattr(module, attribute, None)  # a module may make it by name
+    if not isinstance(found, Program):
+        programs = [name for name, value in vars(module).items() if isinstance(value, Program)]
         raise UnknownName("program", reference, [f"{module_name}:{name}" for name in programs])
-    return programs[attribute]
+    return found
 
 
 def wall_ms() -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from transactional.errors import Aborted
-from transactional.operators import Program
+from transactional.operators import Program, StateKey
 from transactional.requests.requests import WireRequest
 
 Send: TypeAlias = Callable[[Sequence[WireRequest]], dict[str, Any]]
@@ -70,13 +70,25 @@ class NextVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstState:
+    """The state that ``load`` makes, for checkpoints with which nodes begin: of what is too much to be sent.
+
+    ``value``: of one of the ``keys``, as it is stored.
+    """
+
+    keys: Callable[[WorkloadShape], Iterable[StateKey]]
+    value: Callable[[StateKey], bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class BenchWorkload:
     """``reference`` is where a node process finds the program; ``size`` the default of ``counts``.
     ``smallest``: the least size that makes sense. ``following``: another version of the program, if there is one.
 
     ``load`` are the requests that make the first state; ``requests(shape, first, count)`` those that are measured.
     ``check`` returns violations after all of them were answered, each in a sentence; none: the invariants hold.
-    ``expected_aborts``: what transactions may end with, by the workload's own rules.
+    ``expected_aborts``: what transactions may end with, by the workload's own rules. ``first_state``: nodes begin with
+    it, and ``load`` is not sent.
     """
 
     name: str
@@ -90,6 +102,7 @@ class BenchWorkload:
     expected_aborts: tuple[str, ...] = ()
     smallest: int = 1
     following: NextVersion | None = None
+    first_state: FirstState | None = None
 
 
 def unexpected(workload: BenchWorkload, history: RequestHistory) -> list[str]:

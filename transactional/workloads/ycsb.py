@@ -1,23 +1,35 @@
-"""YCSB A to F: records of ten fields of 100 bytes, read, updated, inserted and scanned.
+"""YCSB A to F, and M: records of ten fields of 100 bytes, read, updated, inserted and scanned.
 
 Source: Cooper et al., *Benchmarking Cloud Serving Systems with YCSB* (SoCC 2010), table 2. Deviations: a record counts
 its updates, which makes lost and torn ones visible. Every twentieth request inserts where the original draws one of
 twenty. A scan ends with its group of ``GROUP`` neighbours, since keys have an order only where they are co-located.
+
+M is the workload that migrations of state are measured with: 85 % of requests read a record, 15 % update one. It has a
+million of them, and nodes begin with checkpoints that hold these.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from functools import partial
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 
 from transactional.context import Context
 from transactional.errors import Aborted
-from transactional.operators import Operator, Program
+from transactional.operators import Operator, Program, StateKey
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import BenchWorkload, RequestHistory, Send, WorkloadShape, different
+from transactional.state.values import encode
+from transactional.workloads.contract import (
+    BenchWorkload,
+    FirstState,
+    RequestHistory,
+    Send,
+    WorkloadShape,
+    different,
+)
 from transactional.workloads.draws import Draws
 
 FIELDS = 10
@@ -25,8 +37,11 @@ FIELD_BYTES = 100
 GROUP = 100
 MAX_SCAN = 20
 INSERT_EVERY = 20
-MIXES = {"a": 0.5, "b": 0.05, "c": 0.0, "d": 0.0, "e": 0.0, "f": 0.5}
+MIXES = {"a": 0.5, "b": 0.05, "c": 0.0, "d": 0.0, "e": 0.0, "f": 0.5, "m": 0.15}
 """Share of requests that write an existing record: updates, in F reads that write back."""
+MIGRATED = "m"
+READ_TOGETHER = 10_000
+"""Records that the check reads at once: a million would not fit into its memory."""
 
 
 class Record(msgspec.Struct):
@@ -103,11 +118,26 @@ def _fields(label: str) -> list[str]:
     return [value_of(label, field) for field in range(FIELDS)]
 
 
+def _loaded(number: int) -> list[str]:
+    """The fields of a record before the first request."""
+    return _fields(f"load-{number}")
+
+
+def _number(key: str) -> int:
+    return int(key.split("/")[1])
+
+
 def load(shape: WorkloadShape) -> list[WireRequest]:
     """All records."""
-    return [
-        WireRequest(f"load-{n}", "record", record_key(n), "insert", [_fields(f"load-{n}")]) for n in range(shape.size)
-    ]
+    return [WireRequest(f"load-{n}", "record", record_key(n), "insert", [_loaded(n)]) for n in range(shape.size)]
+
+
+def _keys(shape: WorkloadShape) -> Iterator[StateKey]:
+    return (("record", record_key(number)) for number in range(shape.size))
+
+
+def _value(key: StateKey) -> bytes:
+    return encode(Record(0, _loaded(_number(key[1]))))
 
 
 def _inserted(number: int) -> int:
@@ -145,12 +175,13 @@ class _Past:
     def __init__(self, shape: WorkloadShape, history: RequestHistory) -> None:
         self.wrong: list[str] = []
         self.history = history
-        self.versions: dict[str, list[list[str]]] = {record_key(n): [_fields(f"load-{n}")] for n in range(shape.size)}
+        self._size = shape.size
+        self._versions: dict[str, list[list[str]]] = {}  # of records that were written since
         self.inserts = {request.key: request.id for request, _ in history.committed("insert")}
         writes: dict[str, dict[int, WireRequest]] = {}
         for request, outcome in history.committed("insert", "update", "modify"):
             if request.function == "insert":
-                self.versions[request.key] = [request.args[0]]
+                self._versions[request.key] = [request.args[0]]
                 continue
             version = outcome if request.function == "update" else outcome[0] + 1
             other = writes.setdefault(request.key, {}).setdefault(version, request)
@@ -161,12 +192,26 @@ class _Past:
             self.wrong += different(f"the versions of {key}", sorted(made), list(range(1, len(made) + 1)))
             self._follow(key, made)
 
+    @cached_property
+    def keys(self) -> list[str]:
+        """Of all records, sorted."""
+        return sorted({*map(record_key, range(self._size)), *self._versions})
+
+    def versions(self, key: str) -> list[list[str]]:
+        """From the first one on; none: there was never such a record."""
+        found = self._versions.get(key)
+        if found is None:
+            number = _number(key)
+            found = [_loaded(number)] if number < self._size and record_key(number) == key else []
+        return found
+
     def _follow(self, key: str, made: dict[int, WireRequest]) -> None:
         times: list[tuple[float, int]] = []
+        known = self._versions[key] = self.versions(key)
         for version, request in sorted(made.items()):
-            fields = list(self.versions[key][-1])
+            fields = list(known[-1])
             fields[request.args[0]] = request.args[1]
-            self.versions[key].append(fields)
+            known.append(fields)
             times.append((self.history.answered[request.id], version))
         times.sort()
         best, highest = 0, []
@@ -180,7 +225,7 @@ class _Past:
         if seen is None:
             return self._absent(name, key, sent)
         version, fields = seen
-        known = self.versions.get(key, [])
+        known = self.versions(key)
         if version >= len(known) or known[version] != fields:
             return [f"{name} saw {key} as it never was: version {version}, {fields}"]
         times, highest = self.acknowledged.get(key, ([], []))
@@ -189,7 +234,7 @@ class _Past:
         return [f"{name} saw version {version} of {key} after {least} was acknowledged"] if version < least else []
 
     def _absent(self, name: str, key: str, sent: float | None) -> list[str]:
-        if key not in self.versions:
+        if not self.versions(key):
             return []
         inserted = self.inserts.get(key)
         if inserted is None or sent is None or self.history.answered[inserted] < sent:
@@ -210,10 +255,11 @@ def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str
             wrong += _check_scan(past, request, outcome, sent)
         elif request.function in ("read", "modify"):
             wrong += past.check(request.id, request.key, outcome, sent)
-    keys = sorted(past.versions)
-    found = send([WireRequest(f"read-{key}", "record", key, "read") for key in keys])
-    for key in keys:
-        wrong += past.check("the last read", key, found[f"read-{key}"], None)
+    for first in range(0, len(past.keys), READ_TOGETHER):
+        keys = past.keys[first : first + READ_TOGETHER]
+        found = send([WireRequest(f"read-{key}", "record", key, "read") for key in keys])
+        for key in keys:
+            wrong += past.check("the last read", key, found[f"read-{key}"], None)
     return wrong
 
 
@@ -222,7 +268,7 @@ def _check_scan(past: _Past, request: WireRequest, outcome: list[list[Any]], sen
     wrong = [each for key, *seen in outcome for each in past.check(request.id, key, seen, sent)]
     group = request.key.split("/")[0]
     last = keys[-1] if len(keys) == request.args[0] else group[:-1] + "0"  # what comes after "/"
-    there = sorted(key for key in past.versions if key.startswith(group) and request.key <= key <= last)
+    there = past.keys[bisect_left(past.keys, request.key) : bisect_right(past.keys, last)]
     if keys != sorted(keys) or any(key < request.key or not key.startswith(group) for key in keys):
         wrong.append(f"{request.id} scanned {keys} from {request.key}")
     for key in there:
@@ -236,12 +282,13 @@ def _workload(mix: str) -> BenchWorkload:
         name=f"ycsb-{mix}",
         program=program,
         reference="transactional.workloads.ycsb:program",
-        size=1_000,
+        size=1_000_000 if mix == MIGRATED else 1_000,
         counts="records",
         load=load,
         requests=partial(requests, mix=mix),
         check=check,
         expected_aborts=(),
+        first_state=FirstState(_keys, _value) if mix == MIGRATED else None,
     )
 
 

@@ -17,18 +17,12 @@ from typing import Any
 from nodes.checkpoints.object_store import ObjectCheckpoints
 from nodes.log import Log, open_log
 from nodes.log.kafka.log import KafkaLog
-from nodes.machine import messages as m
+from nodes.transactions.bench.first_checkpoints import begin_with
 from nodes.transactions.bench.fleet import Change
 from nodes.transactions.bench.run import BenchPlan, run_bench
-from nodes.transactions.checkpoints.chains import save_file
-from nodes.transactions.job_start import begin
-from nodes.transactions.topics import FIRST_INCARNATION, create_topics
-from transactional.epochs.ledger import Ledger
-from transactional.state.snapshots import FORMAT_VERSION, PartitionState, StateSnapshot
 from transactional.state.values import encode
 from transactional.workloads.contract import WorkloadShape
 from transactional.workloads.ycsb_t import INITIAL_BALANCE, account_key, workload
-from wcrdt.replica.slots import WINDOW_START
 
 NEVER_MS = 3_600_000
 INTERVALS_MS = {"without checkpoints": NEVER_MS, "a checkpoint each second": 1_000}
@@ -102,20 +96,5 @@ def log_for_run(folder: str, bootstrap: str | None) -> Iterator[tuple[Log, list[
 
 def load_accounts(log: Log, store: ObjectCheckpoints, keys: int) -> None:
     """Begin the job, with a checkpoint of every partition before its first epoch."""
-    program = workload.program
-    topics = create_topics(log, program, SEQUENCERS)
-    begin(log, topics, program, SEQUENCERS)
-    rows: list[dict[tuple[str, str], bytes | None]] = [{} for _ in range(program.partitions)]
-    for number in range(keys):
-        key = "account", account_key(number)
-        rows[program.place(*key)][key] = encode(INITIAL_BALANCE)
-    ledger, (answered, stage) = Ledger(program, SEQUENCERS).snapshot(), WINDOW_START
-    log.append(topics.control, 0, [m.encode(m.Hello(FIRST_INCARNATION, "-", -1, 1))])
-    for partition, each in enumerate(rows):
-        unit = SEQUENCERS + partition
-        made = StateSnapshot(PartitionState(FORMAT_VERSION, partition, 0, 0, 0, ledger, [], [], []), each)
-        part = save_file(store, f"{program.name}-txn", unit, (0, 0), (), made.encoded())
-        claim = m.Claim(FIRST_INCARNATION, "-", unit, 1)  # a checkpoint counts from who has the partition
-        report = m.CheckpointSaved(FIRST_INCARNATION, "-", unit, 1, part.name, 0, 0, answered, stage)
-        log.append(topics.control, 0, [m.encode(claim), m.encode(report)])
-    log.append(topics.control, 0, [m.encode(m.Goodbye(FIRST_INCARNATION, "-", 1))])
+    accounts = (("account", account_key(number)) for number in range(keys))
+    begin_with(log, store, workload.program, SEQUENCERS, accounts, lambda _: encode(INITIAL_BALANCE))

@@ -37,11 +37,21 @@ KAFKA_WARMUP_S = 10.0
 """A broker that has just been started compiles itself first, on the cores of all."""
 MAX_TRANSACTIONS = 100_000_000
 Who = Literal["auto", "spark", "plain"]
+ValidateOption = Annotated[
+    Who | None, typer.Option("--validate", help="spark: ycsb-t, tpcc and tpcc-full also from log and checkpoints.")
+]
+SizeOption = Annotated[
+    int | None, typer.Option("--size", "--accounts", min=1, help="Accounts, records, hotels, warehouses, ...")
+]
 ScaleOption = Annotated[
     float, typer.Option("--scale", min=0.001, max=1, help="TPC-C: share of the specification's customers and items.")
 ]
 RemoteOption = Annotated[
     float, typer.Option("--remote", min=0, max=1, help="chain: share of transactions over several partitions.")
+]
+PartitionsOption = Annotated[
+    int | None,
+    typer.Option("--partitions", min=1, max=1024, help="Of the state at the beginning; else as the workload has them."),
 ]
 WarmupOption = Annotated[
     float | None, typer.Option("--warmup", min=0, help="Seconds that are not measured; 10 on Kafka, else 0.")
@@ -55,7 +65,7 @@ def bench(
         str,
         typer.Argument(
             metavar="WORKLOAD",
-            help="ycsb-t, ycsb-a to f, tpcc, tpcc-full, movies, travel, travel-busy, cart, cycle, append, chain.",
+            help="ycsb-t, ycsb-a to f, -m, tpcc, tpcc-full, movies, travel, travel-busy, cart, cycle, append, chain.",
         ),
     ],
     zipf: Annotated[float, typer.Option("--zipf", min=0, max=2, help="Skew of the workload's hot choice.")] = 0.0,
@@ -64,9 +74,8 @@ def bench(
     seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, help="How long, with --rate.")] = None,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Node processes.")] = 2,
     sequencers: Annotated[int, typer.Option("--sequencers", min=1, help="Partitions of the requests.")] = 4,
-    size: Annotated[
-        int | None, typer.Option("--size", "--accounts", min=1, help="Accounts, records, hotels, warehouses, ...")
-    ] = None,
+    size: SizeOption = None,
+    partitions: PartitionsOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the requests.")] = 1,
     scale: ScaleOption = 0.01,
     depth: Annotated[int, typer.Option("--depth", min=1, max=90, help="chain: calls within calls.")] = 1,
@@ -81,10 +90,7 @@ def bench(
     spread: SpreadOption = "least",
     upgrade: UpgradeOption = None,
     generator: Annotated[Who, typer.Option("--generator", help="Who makes the requests; they are the same.")] = "plain",
-    validate: Annotated[
-        Who | None,
-        typer.Option("--validate", help="spark: ycsb-t, tpcc and tpcc-full also from log and checkpoints."),
-    ] = None,
+    validate: ValidateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a workload on a log of its own, and check its invariants; 1 if they do not hold.
@@ -94,6 +100,7 @@ def bench(
     """
     from transactional.workloads.catalogue import WORKLOADS
     from transactional.workloads.contract import WorkloadShape
+    from transactional.workloads.partitioned import with_partitions
 
     chosen = WORKLOADS.get(workload)
     if chosen is None:
@@ -104,6 +111,8 @@ def bench(
     if size is not None and size < chosen.smallest:
         fail(2, f"--size {size}: {workload} needs at least {chosen.smallest} {chosen.counts}")
     assert mode == "stop"
+    if partitions is not None:
+        chosen = with_partitions(chosen, partitions)
     changes = changes_of(
         chosen, nodes, kill or [], add_node or [], remove_node or [], repartition or [], spread, upgrade or []
     )
@@ -118,7 +127,8 @@ def bench(
         plan = BenchPlan(chosen, shape, count, rate, nodes, sequencers, changes, options, by_spark, warmup_s)
         with _session(settings) if generated and by_spark else nullcontext():
             result = _measured(settings, plan, generated, validate, by_spark)
-    result |= {"log": settings.log.kind, "replicas": settings.node.replicas if replicas is None else replicas}
+    result |= {"log": settings.log.kind, "partitions": chosen.program.partitions}
+    result |= {"replicas": settings.node.replicas if replicas is None else replicas}
     if as_json:
         emit_json(result)
     else:
@@ -133,11 +143,13 @@ def bench(
 def _measured(
     settings: Settings, plan: BenchPlan, generated: bool, validate: Who | None, by_spark: bool
 ) -> dict[str, Any]:
+    from nodes.checkpoints.opening import open_checkpoints
     from nodes.runtime.log_opening import log_address, open_settings_log
     from nodes.transactions.bench.prepared import Prepared, prepare_with_spark, prepared_requests
     from nodes.transactions.bench.run import run_bench
 
     workload = plan.workload
+    store = None if workload.first_state is None else open_checkpoints(settings)
     with open_settings_log(settings, create=True) as log:
         requests = None
         if generated:
@@ -146,7 +158,7 @@ def _measured(
             )
             prepare_with_spark(log_address(settings), prepared)
             requests = prepared_requests(log, prepared)
-        run = run_bench(log, plan, requests, lambda: open_settings_log(settings))
+        run = run_bench(log, plan, requests, lambda: open_settings_log(settings), store)
     result = {**run.figures, "generator": "spark" if generated else "plain"}
     if by_spark:
         return result | _judged(settings, workload, run)

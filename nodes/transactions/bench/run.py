@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import RunFailed
 from nodes.log import Log
 from nodes.transactions.bench.elastic import (
@@ -19,6 +20,7 @@ from nodes.transactions.bench.elastic import (
     of_wrong_version,
 )
 from nodes.transactions.bench.figures import Replied, counts, log_latencies_ms, spread
+from nodes.transactions.bench.first_checkpoints import begin_with
 from nodes.transactions.bench.fleet import BenchFleet, Change, bench_fleet
 from nodes.transactions.bench.reply_times import ReplyTimes
 from nodes.transactions.bench.saved_state import newest_checkpoints, wait_for_checkpoints
@@ -71,14 +73,20 @@ def run_bench(
     plan: BenchPlan,
     requests: Sequence[WireRequest] | None = None,
     open_log: Callable[[], Log] | None = None,
+    store: CheckpointStore | None = None,
 ) -> BenchRun:
     """Load, measure, check; figures as ``docs/cli.md`` describes them. It begins when all nodes have joined.
 
-    ``requests`` None: they are made here. ``open_log`` gives the same log once more, for changes that need it. Raises
-    ``RunFailed`` if replies stay out, or a change was refused.
+    ``requests`` None: they are made here. ``open_log`` gives the same log once more, for changes that need it.
+    ``store``: for workloads whose nodes begin with a state. Raises ``RunFailed`` if replies stay out, or a change was
+    refused.
     """
     workload, program = plan.workload, plan.workload.program
     log.prefer_latency()
+    first, begins_with_state = workload.first_state, not plan.loaded and workload.first_state is not None
+    if first is not None and begins_with_state:
+        assert store is not None, f"{workload.name} begins with checkpoints"
+        begin_with(log, store, program, plan.sequencers, first.keys(plan.shape), first.value)
     topics = create_topics(log, program, plan.sequencers)
     client = TransactionClient(log, program.name)
     elastic = ElasticChanges(topics, open_log, plan.options)
@@ -86,7 +94,7 @@ def run_bench(
         requests = workload.requests(plan.shape, 0, plan.transactions)
     with bench_fleet(workload.reference, plan.sequencers, plan.options, plan.nodes, ANSWER_S) as fleet:
         wait_until_settled(log, topics, (plan.sequencers, program.partitions), plan.nodes, ANSWER_S)
-        loaded = send_and_wait(client, [] if plan.loaded else workload.load(plan.shape))
+        loaded = send_and_wait(client, [] if plan.loaded or begins_with_state else workload.load(plan.shape))
         if any(isinstance(outcome, Aborted) for outcome in loaded.outcomes.values()):
             raise RunFailed(f"{workload.name} was loaded in vain: {unexpected(workload, loaded)}; is its log new?")
         whole = _warmed(client, plan)

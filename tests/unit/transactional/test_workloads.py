@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from nodes.errors import UnknownName
+from nodes.transactions.process import load_program
 from tests.unit.workload_runs import SerialRun
 from transactional import Aborted
+from transactional.describing import version_of
 from transactional.requests.requests import WireRequest
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import WorkloadShape
+from transactional.workloads.partitioned import with_partitions
 
 REQUESTS = 300
 SIZES = {"ycsb-t": 20, "cycle": 10, "append": 5, "travel-busy": 4, "movies": 5, "cart": 5, "tpcc": 2, "tpcc-full": 1}
@@ -22,6 +28,7 @@ SECRET = {
     "ycsb-d": WireRequest("x", "record", "000000/0000000001", "insert", [["other"]]),
     "ycsb-e": WireRequest("x", "record", "000000/0000000001", "insert", [["other"]]),
     "ycsb-f": WireRequest("x", "record", "000000/0000000000", "modify", [3, "other"]),
+    "ycsb-m": WireRequest("x", "record", "000000/0000000000", "update", [3, "other"]),
     "movies": WireRequest("x", "movie_page", "m1", "add", ["nobody", 3]),
     "travel": WireRequest("x", "hotel", "h0", "book_room"),
     "travel-busy": WireRequest("x", "flight", "f3", "book_seat"),
@@ -114,3 +121,33 @@ def test_a_stale_read_is_found() -> None:
     assert run.history.outcomes[reads[-1].id][0] > 0
     run.history.outcomes[reads[-1].id] = run.history.outcomes[reads[0].id]
     assert any("was acknowledged" in each for each in run.wrong())
+
+
+def test_a_million_records_are_loaded_as_state_that_equals_what_inserts_make() -> None:
+    workload = WORKLOADS["ycsb-m"]
+    run = SerialRun(workload, WorkloadShape(250))
+    first = workload.first_state
+    assert workload.size == 1_000_000 and first is not None
+    assert {key: first.value(key) for key in first.keys(run.shape)} == run.serial.state
+
+
+def test_ycsb_m_reads_one_record_of_85_requests_of_100_and_updates_one_in_the_others() -> None:
+    functions = Counter(each.function for each in WORKLOADS["ycsb-m"].requests(WorkloadShape(100, seed=5), 0, 4_000))
+    assert set(functions) == {"read", "update"} and functions["update"] == pytest.approx(600, abs=60)
+
+
+def test_a_workload_on_other_partitions_is_the_same_code_and_is_found_by_its_name() -> None:
+    workload = with_partitions(WORKLOADS["ycsb-t"], 16)
+    found = load_program(workload.reference)
+    assert workload.program.partitions == found.partitions == found.operators["account"].partitions == 16
+    assert WORKLOADS["ycsb-t"].program.operators["account"].partitions == 4, "the workload's own stays as it is"
+    assert version_of(found).code == version_of(WORKLOADS["ycsb-t"].program).code
+    assert workload.following is not None
+    following = load_program(workload.following.reference)
+    assert following.partitions == 16 and version_of(following).code != version_of(found).code
+
+
+@pytest.mark.parametrize("name", ["ycsb-t", "ycsb-t/0", "ycsb-t/x", "cart/next/16", "ycsb-t/last/16", "none/16", "/16"])
+def test_a_name_that_means_no_program_is_refused(name: str) -> None:
+    with pytest.raises(UnknownName):
+        load_program(f"transactional.workloads.partitioned:{name}")
