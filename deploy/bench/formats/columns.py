@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
-from deploy.bench.brokers import given_or_started  # noqa: E402
+from deploy.bench.logs.brokers import given_or_started  # noqa: E402
 from holon.columnar.encoding import encode_rows  # noqa: E402
 from holon.columnar.loops import install, installed  # noqa: E402
 from holon.columnar.payloads import BinaryColumn  # noqa: E402

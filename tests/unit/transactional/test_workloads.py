@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 
 import pytest
@@ -151,3 +152,10 @@ def test_a_workload_on_other_partitions_is_the_same_code_and_is_found_by_its_nam
 def test_a_name_that_means_no_program_is_refused(name: str) -> None:
     with pytest.raises(UnknownName):
         load_program(f"transactional.workloads.partitioned:{name}")
+
+
+def test_records_of_ycsb_m_are_as_large_as_others_and_compression_leaves_most_of_them() -> None:
+    first = WORKLOADS["ycsb-m"].first_state
+    assert first is not None
+    data = b"".join(first.value(key) for key in first.keys(WorkloadShape(100)))
+    assert 100_000 < len(data) < 110_000 and len(zlib.compress(data)) > 70_000
