@@ -5,6 +5,8 @@ from __future__ import annotations
 from deploy.mutants.model import Mutant
 
 SHARD_REPLICA = ("tests/laws/test_shard_replica.py",)
+SHARDED_KEYS = ("tests/unit/holon/dataflow/test_sharded_keys.py",)
+SHARDED_FLOWS = ("tests/laws/test_sharded_flows.py",)
 SHARD_NODE = ("tests/unit/nodes/machine/test_shards.py",)
 
 HANDLERS_THAT_RAISE = ("tests/unit/holon/tracks/test_failing_handlers.py", "tests/laws/test_failing_handlers.py")
@@ -92,6 +94,34 @@ SHARDS = (
         "while spans and spans[0][0] <= (have := self.position(partition)):",
         "while spans and spans[0][1] >= (have := self.position(partition)):",
         tests=SHARD_REPLICA,
+    ),
+    Mutant(
+        "slices of sharded sessions go to all nodes",
+        "holon/dataflow/aggregations.py",
+        "return self._declared(self.bottom(), self.state, sharded=self.sharded)",
+        "return self._declared(self.bottom(), self.state)",
+        tests=SHARDED_KEYS,
+    ),
+    Mutant(
+        "rows of sharded windows by data go where their own keys belong",
+        "holon/dataflow/data_driven/step.py",
+        "        state.sharding = self._keys.sharding\n",
+        "",
+        tests=(f"{SHARDED_FLOWS[0]}::test_results_do_not_depend_on_who_has_which_keys",),
+    ),
+    Mutant(
+        "keys of one sharded state are shared out as those of another",
+        "holon/program/shared_windows.py",
+        "part_of(value, self._shards[state], self._partition)",
+        "part_of(value, next(iter(self._shards.values())), self._partition)",
+        tests=SHARDED_KEYS,
+    ),
+    Mutant(
+        "contributions count for no limit",
+        "nodes/machine/broadcast/shards.py",
+        "                    self.work.uncheckpointed.contribution(message.delta, reading.cut_bytes)\n",
+        "",
+        tests=("tests/unit/nodes/machine/test_shards.py",),
     ),
     Mutant(
         "a contribution begins where the delta begins",

@@ -210,7 +210,7 @@ SESSIONS = (
     Mutant(
         "sessions of each partition are those of its shard",
         "holon/dataflow/sliced/step.py",
-        "whole(found) if self.alone else",
+        "whole(found) if is_own else",
         "whole(found) if self.number < 0 else",
         tests=SESSIONS_OF_FLOWS,
     ),

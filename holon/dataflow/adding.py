@@ -169,11 +169,6 @@ class Windowing:
             make = partial(EarlyAggregation, early=windows)
         elif isinstance(windows, DrivenSlices):
             make = partial(DrivenAggregation, driven=windows)
-        if self._sharded and make is not Aggregation:
-            raise FlowError(
-                f"step {number} ({name}, {place}): sessions, windows driven by data and early results have "
-                f"no sharded=True keys; leave it out"
-            )
         step = make(
             number,
             place,

@@ -186,14 +186,14 @@ class Aggregation(Step):
 
     def declared(self) -> Windowed[Any, Any]:
         """The state that rows are inserted into."""
-        return self._declared(self.bottom(), self.state)
+        return self._declared(self.bottom(), self.state, sharded=self.sharded)
 
-    def _declared(self, bottom: Lattice[Any, Any], name: str) -> Windowed[Any, Any]:
+    def _declared(self, bottom: Lattice[Any, Any], name: str, *, sharded: bool = False) -> Windowed[Any, Any]:
         """A state of these windows and this stage."""
         assert self.windows is not None
         if self.alone:
             return WLocal(bottom, self.windows, name=name)
-        return WCRDT(bottom, self.windows, stage=self.stage, sharded=self.sharded, name=name)
+        return WCRDT(bottom, self.windows, stage=self.stage, sharded=sharded, name=name)
 
     def further_states(self) -> Sequence[StateDeclaration]:
         """The states beside it."""

@@ -9,10 +9,8 @@ import numpy as np
 
 from holon.outputs.partitioner import key_bytes, partition_of, partitions_of_rows
 from wcrdt.codec import encode_element
-from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Ints
 from wcrdt.lattices.keyed.keys import Keys
-from wcrdt.lattices.keyed.sharding import AnyMap, wires_by_shard
 from wcrdt.lattices.keyed.spans import WORD_BYTES, KeySpans
 
 _KEPT = 1 << 16
@@ -61,7 +59,3 @@ class KeyShards(NamedTuple):
 
     def of_keys(self, keys: Keys) -> Ints:
         return shards_of(keys, self.partitions)
-
-    def wires(self, value: AnyMap, only: int | None = None) -> dict[int, type_of_wire]:
-        """The bytes of the keys of each shard that has some, or of one alone."""
-        return wires_by_shard(value, self, only)

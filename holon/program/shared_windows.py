@@ -6,7 +6,7 @@ whole ones to all partitions, or contributions to the one that answers for a key
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 
 from wcrdt.lattices.keyed.sharding import AnyMap, Sharding, part_of
 from wcrdt.lattices.maps import KeyedMap
@@ -15,7 +15,7 @@ from wcrdt.windows.assigners import Window
 
 
 class SharedWindows:
-    """Of ``partition``. ``sharded``: the states of which it reads its keys alone; ``shards``: those of keys.
+    """Of ``partition``. ``shards``: of the states of which it reads its keys alone, which keys these are.
 
     ``shard``: a replica with the contributions for this partition; of sharded states that it does not have, whole
     contributions are in ``replica``.
@@ -25,15 +25,14 @@ class SharedWindows:
         self,
         replica: Replica,
         partition: int,
-        shards: Sharding,
-        sharded: Collection[str] = (),
+        shards: Mapping[str, Sharding],
         shard: Replica | None = None,
     ) -> None:
         self.replica = replica
         self.shard = shard
         self._partition = partition
         self._contributions = frozenset() if shard is None else frozenset(shard.shapes)
-        self._whole = frozenset(sharded) - self._contributions
+        self._whole = frozenset(shards) - self._contributions
         self._shards = shards
         self._parts: dict[tuple[str, Window], AnyMap | None] = {}
 
@@ -83,5 +82,5 @@ class SharedWindows:
         if known not in self._parts:
             value = self.replica.final_value(state, window)
             assert isinstance(value, KeyedMap), f"{state} has no keys"
-            self._parts[known] = part_of(value, self._shards, self._partition)
+            self._parts[known] = part_of(value, self._shards[state], self._partition)
         return self._parts[known]

@@ -6,6 +6,7 @@ function the same name gives the handle of the partition that is being processed
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, Literal, Self, TypeVar, get_args, overload
 
 import msgspec
@@ -14,6 +15,7 @@ from holon.errors import JobError
 from holon.fingerprint.schema import TypeShape, shape_of
 from holon.program.handles import LocalHandle, WindowedHandle
 from wcrdt.lattice import Lattice
+from wcrdt.lattices.keyed.sharding import Sharding
 from wcrdt.lattices.maps import KeyedMap
 from wcrdt.windows.assigners import Assigner
 from wcrdt.windows.data_driven import DataDriven
@@ -54,6 +56,8 @@ class Windowed(StateDeclaration, Generic[E, V]):
     shared: bool
     sharded = False
     """Whether each partition reads the keys alone that it answers for."""
+    sharding: Callable[[int], Sharding] | None = None
+    """Which of so many partitions answers for a key; None: the hash of the key decides."""
 
     def __init__(self, bottom: Lattice[E, V], windows: Assigner, stage: int, name: str) -> None:
         if bottom.to_wire() != bottom.bottom().to_wire():

@@ -66,9 +66,12 @@ class PartitionTask:
         self.partition = partition
         self.replica = replica
         program = job.program
-        shared = SharedWindows(replica, partition, KeyShards(partitions), program.sharded, shard)
+        windowed = program.windowed().items()
+        shards = {name: (decl.sharding or KeyShards)(partitions) for name, decl in windowed if decl.sharded}
+        shared = SharedWindows(replica, partition, shards, shard)
         self.scope = Scope(program, partition, shared, job.window_retention_ms)
-        self._contributions = ShardContributions(self.scope.record, partitions, () if shard is None else shard.shapes)
+        apart = {} if shard is None else {name: shards[name] for name in shard.shapes}
+        self._contributions = ShardContributions(self.scope.record, apart)
         self.scope.record.position = self.scope.record.broadcast_position = (start_offset, 0)
         self._contributions.begin()
         self.outbox = Outbox(job, incarnation, partition, output_partitions or {}, self.input.place)

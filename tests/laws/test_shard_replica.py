@@ -10,6 +10,7 @@ import pytest
 from holon.outputs.shards import KeyShards, shard_of
 from holon.tracks.contributions import ShardContributions
 from wcrdt import GCounter, MapOf
+from wcrdt.lattices.keyed.sharding import wires_by_shard
 from wcrdt.replica.replica import SlotDelta, StateShape
 from wcrdt.replica.shards import ShardReplica
 from wcrdt.replica.slots import RECORD_START, OwnTrack, TrackDelta
@@ -26,7 +27,7 @@ class Maker:
     def __init__(self, elements: list[tuple[int, int]], begin: int) -> None:
         self.elements = elements
         self.track = OwnTrack(RECORD_START, {STATE: BOTTOM})
-        self.contributions = ShardContributions(self.track, SHARDS, [STATE])
+        self.contributions = ShardContributions(self.track, {STATE: KeyShards(SHARDS)})
         self.go(begin)
         self.track.mark_broadcast()
         self.contributions.begin()
@@ -122,4 +123,4 @@ def test_a_delta_that_names_a_contribution_alone_brings_a_shard_nowhere() -> Non
 def test_the_wire_of_one_shard_is_that_among_all() -> None:
     value, shards = BOTTOM.bottom(), KeyShards(SHARDS)
     value.insert_many((list(range(100)), [1] * 100), actor=3)
-    assert {each: shards.wires(value, each)[each] for each in range(SHARDS)} == shards.wires(value)
+    assert {n: wires_by_shard(value, shards, n)[n] for n in range(SHARDS)} == wires_by_shard(value, shards)

@@ -11,6 +11,7 @@ import pytest
 from holon.outputs.shards import KeyShards, shard_of
 from tests.laws.test_keyed_columns import columns_of_few_keys
 from wcrdt import ColumnsOf, GCounter, GSet, MapOf, Max, RecordOf, Sum, TopK
+from wcrdt.lattices.keyed.sharding import wires_by_shard
 
 __all__ = ["columns_of_few_keys"]
 """The fixture holds for this file, too."""
@@ -50,7 +51,7 @@ def test_shards_are_the_map_of_their_keys_alone(name: str, kind: str) -> None:
                     value.insert(row, actor=actor)
         shards = KeyShards(rng.randint(1, 5))
         whole, wire = value.bottom(), value.to_wire()
-        for shard, part in shards.wires(value).items():
+        for shard, part in wires_by_shard(value, shards).items():
             mine = [key for key in value.entries() if shard_of(key, shards.partitions) == shard]
             assert mine and part == value.restricted(mine).to_wire()
             whole.merge(value.from_wire(part))

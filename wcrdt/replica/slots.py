@@ -36,8 +36,8 @@ def start_of_stage(stage: int) -> Position:
 
 AnyLattice = Lattice[Any, Any]
 Contributions = dict[str, dict[Window, AnyLattice]]
-Parting = Callable[[Any], dict[int, Any]]
-"""Cuts a value by shard: the wire of each part."""
+Parting = Callable[[str, Any], dict[int, Any]]
+"""Cuts a value of a state by shard: the wire of each part."""
 
 
 class WindowChange(msgspec.Struct, array_like=True, frozen=True, dict=True):
@@ -291,7 +291,7 @@ class OwnTrack(TrackSlot):
         """By shard, the changes that the next delta leaves out, or with ``whole`` all contributions to these states."""
         found: dict[int, list[WindowChange]] = {}
         for state, window, value in self.items() if whole else self._unsent():
-            for shard, wire in parting(value).items() if state in self.apart else ():
+            for shard, wire in parting(state, value).items() if state in self.apart else ():
                 found.setdefault(shard, []).append(WindowChange(state, window.start_ms, window.end_ms, wire))
         return found
 

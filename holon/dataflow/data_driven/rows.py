@@ -72,6 +72,10 @@ class RowKeys(NamedTuple):
             return shards_of(Keys(form[1], [parts[1]]), partitions)
         return np.fromiter((shard_of(key, partitions) for key in self._keys(rows)), np.int64, rows.rows)
 
+    def sharding(self, partitions: int) -> RowShards:
+        """Which of so many partitions answers for a row: the one that answers for the user's key."""
+        return RowShards(self, partitions)
+
     def _keys(self, rows: Keys) -> list[Any]:
         last = len(rows.parts) - _PLACE - self.marks
         form = rows.form.strip("()")[:last]
@@ -93,6 +97,19 @@ class RowKeys(NamedTuple):
         marks = [row[len(row) - self.marks :] for row in rows]
         times = [row[len(row) - _PLACE - self.marks] for row in rows]
         return SliceRows(list(map(self.key, rows)), times, marks, [arrived[row] for row in rows])
+
+
+class RowShards(NamedTuple):
+    """``KeyShards`` of the users' keys in the keys of rows."""
+
+    keys: RowKeys
+    partitions: int
+
+    def of_key(self, key: Any) -> int:
+        return self.keys.shard_of(key, self.partitions)
+
+    def of_keys(self, keys: Keys) -> Ints:
+        return self.keys.shards_of(keys, self.partitions)
 
 
 class Partials(NamedTuple):

@@ -95,6 +95,11 @@ class DrivenAggregation(SlicedAggregation):
         """How many rows of windows this partition has inserted: their place in the order of its rows."""
         return Local(0, track="window", stage=self.stage - 1, name=f"{self.state}next")
 
+    def declared(self) -> Windowed[Any, Any]:
+        state = super().declared()
+        state.sharding = self._keys.sharding
+        return state
+
     def further_states(self) -> Sequence[StateDeclaration]:
         return (*super().further_states(), self._next) if self.stage else super().further_states()
 

@@ -1,7 +1,8 @@
 """Aggregations by slices: rows are inserted into slices of event time, and complete slices into what is open by key.
 
-Slices are a state of all partitions. One partition answers for a key: the key is of its shard. There the complete
-slices of the key are taken in, one after the other, and results leave at the end of the slice that completes them.
+Slices are a state of all partitions; ``sharded`` ones of which each reads its keys alone. One partition answers for a
+key: the key is of its shard. There the complete slices of the key are taken in, one after the other, and results leave
+at the end of the slice that completes them.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class SlicedAggregation(Aggregation):
     def _arrived(self, ctx: Context, state: Windowed[Any, Any], window: Window) -> Arrived:
         """The keys of a complete slice for which this partition answers."""
         found: Any = ctx[state].window_state(window)
-        return whole(found) if self.alone else self._slices.shard(found, ctx.partition, ctx.partitions)
+        is_own = self.alone or self.sharded  # then it holds the keys of this partition and no others
+        return whole(found) if is_own else self._slices.shard(found, ctx.partition, ctx.partitions)
 
 
 def first_of_each(numbers: NDArray[np.int64]) -> Places:

@@ -30,14 +30,16 @@ class Found(msgspec.Struct):
     timed_out: bool = False
 
 
-def by_counts(options: Options, given: Given) -> Job:
+def by_counts(options: Options, given: Given, *, sharded: bool = False) -> Job:
     """Each three rows of a key over all partitions; windows of these; rows that come too late.
 
     Of odd keys, on each partition, each two rows, or the one that came for as long as a window, with early results.
+    ``sharded``: the partitions share the keys of the former.
     """
     flow = Flow("flow-counts", lateness=given.lateness_ms)
     events, slice_ms = source_of(flow, options, given), slice_of(options)
-    found = events.key_by(lambda e: e.key).window(Count(3, slice=slice_ms)).agg(_found("threes"))
+    by_key = events.key_by(lambda e: e.key, sharded=sharded)
+    found = by_key.window(Count(3, slice=slice_ms)).agg(_found("threes"))
     found.sink(given.output, key=lambda row: row.key)
     found.late.map(lambda e: Missed(e.id)).sink("missed")
     found.window(Tumbling(3 * options.window_ms)).agg(
@@ -48,15 +50,16 @@ def by_counts(options: Options, given: Given) -> Job:
     return flow.job
 
 
-def by_between(options: Options, given: Given) -> Job:
+def by_between(options: Options, given: Given, *, sharded: bool = False) -> Job:
     """From amounts below 2 to those above 3 of a key, with early results that are retracted; rows that come too late.
 
     Of odd keys, on each partition, from any amount to the next 0.
+    ``sharded``: the partitions share the keys of the former.
     """
     flow = Flow("flow-between", lateness=given.lateness_ms)
     events, slice_ms = source_of(flow, options, given), slice_of(options)
     between = Between[Any](start=lambda e: e.amount < 2, end=lambda e: e.amount > 3, timeout=2 * options.window_ms)
-    windows = events.key_by(lambda e: e.key).window(between, early=slice_ms, updates="retract")
+    windows = events.key_by(lambda e: e.key, sharded=sharded).window(between, early=slice_ms, updates="retract")
     found = windows.agg(_found("between"))
     found.sink(given.output, key=lambda row: row.key)
     found.late.map(lambda e: Missed(e.id)).sink("missed")

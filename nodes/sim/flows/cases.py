@@ -24,8 +24,15 @@ if TYPE_CHECKING:
     from nodes.sim.options import Options
 
 
-EARLY = ("flow-early", "flow-early-backlog", "flow-early-late")
-SESSIONS = ("flow-sessions", "flow-sessions-backlog", "flow-sessions-late")
+EARLY = ("flow-early", "flow-early-backlog", "flow-early-late", "flow-early-sharded", "flow-early-sharded-late")
+SESSIONS = (
+    "flow-sessions",
+    "flow-sessions-backlog",
+    "flow-sessions-late",
+    "flow-sessions-sharded",
+    "flow-sessions-sharded-backlog",
+    "flow-sessions-sharded-late",
+)
 SLIDING = ("flow-sliding", "flow-sliding-backlog", "flow-sliding-late")
 SLIDING_SHARDED = ("flow-sliding-sharded", "flow-sliding-sharded-late")
 
@@ -76,6 +83,13 @@ def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> d
         "flow-early": early,
         "flow-early-backlog": replace(early, make=lambda o: by_early(o, idle(o)), idle=True, backlog=True),
         "flow-early-late": replace(early, make=lambda o: by_early(o, late(o)), late_by=1),
+        "flow-early-sharded": replace(sharded, make=lambda o: by_early(o, given, sharded=True)),
+        "flow-early-sharded-late": replace(sharded, make=lambda o: by_early(o, late(o), sharded=True), late_by=1),
+        "flow-sessions-sharded": replace(sharded, make=lambda o: by_sessions(o, given, sharded=True)),
+        "flow-sessions-sharded-backlog": replace(
+            sharded, make=lambda o: by_sessions(o, idle(o), sharded=True), idle=True, backlog=True
+        ),
+        "flow-sessions-sharded-late": replace(sharded, make=lambda o: by_sessions(o, late(o), sharded=True), late_by=1),
         "flow-sliding": Case(lambda options: by_sliding(options, given), windowed=False, since=SIXTH_SEED),
         "flow-sliding-backlog": Case(
             lambda options: by_sliding(options, idle(options)),

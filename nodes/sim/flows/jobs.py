@@ -261,12 +261,15 @@ def by_stages(options: Options, given: Given) -> Job:
     return flow.job
 
 
-def by_sessions(options: Options, given: Given) -> Job:
-    """Sessions of all partitions and, of odd keys, of each; windows of sessions; rows that are late for sessions."""
+def by_sessions(options: Options, given: Given, *, sharded: bool = False) -> Job:
+    """Sessions of all partitions and, of odd keys, of each; windows of sessions; rows that are late for sessions.
+
+    ``sharded``: the partitions share the keys of the former.
+    """
     flow = Flow("flow-sessions", lateness=given.lateness_ms)
     events, session = source_of(flow, options, given), Session(options.window_ms // 2)
     visits = (
-        events.key_by(lambda e: e.key)
+        events.key_by(lambda e: e.key, sharded=sharded)
         .window(session)
         .agg(lambda g: Visit(g.key, g.window.start_ms, g.window.end_ms, g.count(), g.sum(lambda e: e.amount)))
     )
@@ -309,14 +312,15 @@ def slide_of(options: Options) -> int:
     return max(1, options.window_ms // 3)
 
 
-def by_early(options: Options, given: Given) -> Job:
+def by_early(options: Options, given: Given, *, sharded: bool = False) -> Job:
     """Early results by key as upserts; and of odd keys, on each partition, with retractions. Late rows have an output.
 
-    Slices of the latter do not divide the window.
+    Slices of the latter do not divide the window. ``sharded``: the partitions share the keys of the former.
     """
     flow = Flow("flow-early", lateness=given.lateness_ms)
     events, windows = source_of(flow, options, given), Tumbling(2 * options.window_ms)
-    early = events.key_by(lambda e: e.key).window(windows, early=early_of(options), updates="upsert")
+    by_key = events.key_by(lambda e: e.key, sharded=sharded)
+    early = by_key.window(windows, early=early_of(options), updates="upsert")
     totals = early.agg(
         lambda g: Update(g.window.end_ms, g.key, g.count(), g.sum(lambda e: e.amount), g.final, g.retracted)
     )

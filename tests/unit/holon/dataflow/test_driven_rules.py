@@ -85,9 +85,6 @@ REFUSED: dict[str, Callable[[Stream[Machine]], Any]] = {
     r"step 3 \(agg, .* count them several times": lambda s: (
         s.window(Count(3), early="1s").agg(lambda g: g.count()).window(Count(3)).agg(lambda g: g.count())
     ),
-    r"step 2 \(agg, .* driven by data and early results have no sharded=True": lambda s: (
-        s.key_by(lambda m: m.name, sharded=True).window(Count(3)).agg(lambda g: g.count())
-    ),
     r"step 2 \(agg, .*columnar=True, but it goes row by row": lambda s: s.window(
         Between(start=lambda m: m.name.encode() == b"a", end=lambda m: m.off, timeout="1h")
     ).agg(lambda g: g.count(), columnar=True),

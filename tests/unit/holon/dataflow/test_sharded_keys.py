@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holon import Json
-from holon.dataflow import Flow, Session, Tumbling
+from holon.dataflow import Count, Flow, Session, Tumbling
 from holon.dataflow.errors import FlowError
 from holon.outputs.shards import shard_of
 from holon.testing import JobTestDriver
@@ -49,7 +49,60 @@ def test_rows_are_the_same_and_each_partition_has_its_keys() -> None:
 def test_what_needs_all_keys_at_once_is_refused_behind_them() -> None:
     flow = Flow("sales")
     by_item = flow.source("sales", Json(Sale), time=lambda s: s.at).key_by(lambda s: s.item, sharded=True)
-    with pytest.raises(FlowError, match="early results have no sharded=True keys; leave it out"):
-        by_item.window(Session("1s")).agg(lambda g: g.count())
     with pytest.raises(FlowError, match="rows come in parts"):
         by_item.window(Tumbling(100)).agg(lambda g: (g.key, g.count())).top(1, by=lambda row: row[1]).sink("most")
+
+
+# --- sessions, early results and windows by data ----------------------------------------------------------------------
+
+
+class Visit(msgspec.Struct):
+    item: int
+    start_ms: int
+    count: int
+    sum: int
+
+
+class Update(msgspec.Struct):
+    end_ms: int
+    item: int
+    sum: int
+    final: bool
+    retracted: bool
+
+
+def windows_of_slices(sharded: bool) -> Flow:
+    flow = Flow("slices")
+    sales = flow.source("sales", Json(Sale), time=lambda s: s.at)
+    by_item = sales.key_by(lambda s: s.item, sharded=sharded)
+    for topic, windows in [("visits", Session(30, 10)), ("fives", Count(5, timeout=120, slice=30))]:
+        by_item.window(windows).agg(
+            lambda g: Visit(g.key, g.window.start_ms, g.count(), g.sum(lambda s: s.amount))
+        ).sink(topic)
+    by_item.window(Tumbling(100), early=20, updates="retract").agg(
+        lambda g: Update(g.window.end_ms, g.key, g.sum(lambda s: s.amount), g.final, g.retracted)
+    ).sink("updates")
+    return flow
+
+
+@pytest.mark.parametrize("items", [7, 300], ids=["objects", "columns"])
+def test_windows_of_slices_are_the_same_and_each_partition_has_its_keys(items: int) -> None:
+    tests = [JobTestDriver(windows_of_slices(sharded).job, partitions=PARTITIONS) for sharded in (True, False)]
+    for test in tests:
+        for first in range(0, 450, 45):  # no row is late: partitions are fed in turn, up to the same time
+            rows = [
+                {"at": n, "item": n * 11 % items if n % 90 < 60 else n % 3, "amount": n}
+                for n in range(first, first + 45)
+            ]
+            for partition in range(PARTITIONS):
+                test.feed(partition, *rows[partition::PARTITIONS])
+        test.finish()
+    for output in ("main", "fives", "updates"):
+        sharded, whole = (test.raw_outputs(output) for test in tests)
+        assert sharded == whole and len(sharded) > 5
+        assert all(partition == shard_of(msgspec.json.decode(row)["item"], PARTITIONS) for partition, _, row in sharded)
+
+
+def test_slices_are_sharded_and_what_marks_them_is_not() -> None:
+    assert windows_of_slices(True).job.program.sharded == {"agg2", "agg4", "agg6"}
+    assert not windows_of_slices(False).job.program.sharded
