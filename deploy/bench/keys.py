@@ -1,11 +1,13 @@
 """Count and sum of many int64 keys in one window: memory, bytes read and CPU of a node, by the number of nodes.
 
     .venv/bin/python deploy/bench/keys.py [--keys 200000] [--events 1000000] [--nodes 1,2,4,8] [--zipf 1.5] [--whole]
+    .venv/bin/python deploy/bench/keys.py --windows sessions|counts
 
-The state is sharded, or with ``--whole`` held by all nodes. Input is Arrow, ``--rows`` events a record, on the embedded
-log. Each node's memory is its own at the highest, above that of a node that has no input yet. It reads all of the
-broadcast, and of the topic of shards the partitions that it owns. Answers are compared with the input. ``--json``: one
-line for each number of nodes.
+The state is sharded, or with ``--whole`` held by all nodes. ``--windows`` takes a flow with windows of slices of 100 ms
+in its place: a session of each key, or a window by count that its timeout closes. Input is Arrow, ``--rows`` events a
+record, on the embedded log. Each node's memory is its own at the highest, above that of a node that has no input yet.
+It reads all of the broadcast, and of the topic of shards the partitions that it owns. Answers are compared with the
+input. ``--json``: one line for each number of nodes.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from holon import WCRDT, Batch, Context, Job, ProcessingFunction, Source, Tumbling, Window, on_window
-from holon.arrow import ArrowColumns, write_atom
+from holon.arrow import Arrow, ArrowColumns, write_atom
+from holon.dataflow import Count, Flow, Session
 from nodes.api import EmbeddedLog, Fleet, Monitor, OutputReader, declare_end, load_job, load_settings, open_job
 from wcrdt import ColumnsOf, GCounter, RecordOf, Sum
 
@@ -32,8 +36,39 @@ DAY_MS = 86_400_000
 IDLE_S = 2.0
 
 
-def job(sharded: int = 1) -> Job:
-    """As ``deploy.bench.keys:job?sharded=0``."""
+class Row(msgspec.Struct):
+    """An event."""
+
+    key: int
+    amount: int
+    at: int
+
+
+class Total(msgspec.Struct):
+    """The counts and sums of so many keys."""
+
+    keys: int
+    count: int
+    sum: int
+
+
+WINDOWS: dict[str, Any] = {
+    "day": None,
+    "sessions": Session("10s", slice="100ms"),
+    "counts": Count(1_000_000, timeout="10s", slice="100ms"),
+}
+
+
+def job(sharded: int = 1, windows: int = 0) -> Job:
+    """As ``deploy.bench.keys:job?sharded=0&windows=1``; ``windows`` is a place in ``WINDOWS``."""
+    if windows:
+        flow = Flow("keys")
+        rows = flow.source("in", Arrow(Row), time=lambda row: row.at).key_by(lambda row: row.key, sharded=bool(sharded))
+        totals = rows.window([*WINDOWS.values()][windows]).agg(
+            lambda g: Total(1, g.count(), g.sum(lambda row: row.amount))
+        )
+        totals.sink("out")
+        return flow.job
 
     class Keys(ProcessingFunction[Any]):
         keys = WCRDT(ColumnsOf(RecordOf(count=GCounter(), sum=Sum())), Tumbling(DAY_MS), sharded=bool(sharded))
@@ -95,7 +130,7 @@ def topic_bytes(log: EmbeddedLog, topic: str, partition: int) -> int:
 
 def measured(options: argparse.Namespace, nodes: int) -> dict[str, Any]:
     """One run."""
-    reference = f"deploy.bench.keys:job?sharded={0 if options.whole else 1}"
+    reference = f"deploy.bench.keys:job?sharded={0 if options.whole else 1}&windows={[*WINDOWS].index(options.windows)}"
     with tempfile.TemporaryDirectory(dir=options.dir) as folder:
         path = Path(folder) / "log"
         wanted = (f"log.path={path}", "node.truncate_internal_topics=false", *options.define)
@@ -154,6 +189,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--nodes", default="1,2,4")
     parser.add_argument("--zipf", type=float, default=0.0, help="exponent of the keys' distribution; 0: all alike")
+    parser.add_argument("--windows", choices=WINDOWS, default="day", help="of one day, or those of a flow")
     parser.add_argument("--whole", action="store_true", help="not sharded: all nodes hold all keys")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dir", default=None, help="where the log is written")
