@@ -18,7 +18,6 @@ COUNTS = (
     "flow-counts-backlog",
     "flow-counts-late",
     "flow-counts-sharded",
-    "flow-counts-sharded-backlog",
     "flow-counts-sharded-late",
 )
 BETWEEN = ("flow-between", "flow-between-backlog", "flow-between-late", "flow-between-sharded")
@@ -40,9 +39,6 @@ def cases_driven_by_data(given: Given, idle_timeout_ms: Callable[[Options], int]
         "flow-counts-backlog": replace(counts, make=lambda o: by_counts(o, idle(o)), idle=True, backlog=True),
         "flow-counts-late": replace(counts, make=lambda o: by_counts(o, late(o)), late_by=1),
         "flow-counts-sharded": replace(counts, make=lambda o: by_counts(o, given, sharded=True)),
-        "flow-counts-sharded-backlog": replace(
-            counts, make=lambda o: by_counts(o, idle(o), sharded=True), idle=True, backlog=True
-        ),
         "flow-counts-sharded-late": replace(counts, make=lambda o: by_counts(o, late(o), sharded=True), late_by=1),
         "flow-between": between,
         "flow-between-backlog": replace(between, make=lambda o: by_between(o, idle(o)), idle=True, backlog=True),
