@@ -247,7 +247,8 @@ def _place(given: GivenOptions) -> Iterator[tuple[Settings, tuple[str, ...]]]:
     own = [f"log.bootstrap={each}" for each in found]
     kafka = settings.log.kind == "kafka"
     named = bool(settings.log.prefix) if kafka else given.log_dir is not None
-    with tempfile.TemporaryDirectory(prefix="holon-txn-") as folder:
+    # A node's process that merges checkpoints may end after the node, and write meanwhile.
+    with tempfile.TemporaryDirectory(prefix="holon-txn-", ignore_cleanup_errors=True) as folder:
         if not named:
             own.append(f"log.prefix=txn-{secrets.token_hex(4)}." if kafka else f"log.path={folder}/log")
             if settings.checkpoints.url is None:

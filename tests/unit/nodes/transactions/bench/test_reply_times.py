@@ -69,6 +69,11 @@ def test_each_request_is_in_one_phase_and_those_between_two_migrations_are_after
     assert phases["after"] == pytest.approx(Phase(550, 590, 7 / (3.0 + 9.59 - 6.1)))
 
 
+def test_a_request_that_a_migration_holds_up_counts_in_it_though_it_was_due_before() -> None:
+    phases = ReplyTimes([1.0, 1.9, 4.0], [1.1, 2.5, 4.1]).phases([Interval(2.0, 3.0)])
+    assert phases["before"] == pytest.approx(Phase(100, 100, 1.0)) and phases["during"] == pytest.approx((600, 600, 1))
+
+
 def test_without_a_migration_there_are_no_phases_and_without_requests_in_one_it_is_none() -> None:
     times = ReplyTimes([1.0, 2.0], [1.5, 2.5])
     assert times.phases([]) == {"before": None, "during": None, "after": None}
