@@ -18,11 +18,12 @@ from nodes.machine.effects import Ending
 from nodes.machine.membership.pace import MOST_TIMES
 from nodes.machine.messages import BadMessage
 from nodes.sim.case import Case
-from nodes.sim.checks import check_idle_progress, check_replicas, check_results
+from nodes.sim.checks import check_results
 from nodes.sim.drawing import draw
 from nodes.sim.faults.stress import LONGEST_TURN_MS
 from nodes.sim.node_process import InvariantBroken, NodeProcess
 from nodes.sim.options import Options
+from nodes.sim.replica_checks import check_idle_progress, check_replicas
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
 from wcrdt.codec import DecodeError

@@ -22,13 +22,14 @@ from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
 from nodes.machine.ownership.ownership import Ownership
-from nodes.sim.checks import check_replicas, check_results, outputs, picture
+from nodes.sim.checks import check_results, outputs
 from nodes.sim.drawing import draw
 from nodes.sim.inputs.records import make_input
 from nodes.sim.jobs import CASES, OUTPUT, TOPIC
 from nodes.sim.large_fleets.shared import Shared, SharedDriver, SharedNode
 from nodes.sim.node_process import InvariantBroken
 from nodes.sim.options import Options
+from nodes.sim.replica_checks import caught_up, check_replicas, picture
 from nodes.sim.store import MemoryCheckpoints
 from nodes.streams.driver import Driver
 from nodes.streams.jobs import JobTopics, declare_end, open_job
@@ -315,8 +316,9 @@ class LargeFleet:
         check_replicas(self, alone)
         self.shared.sync()
         for member in alone:
-            self.shared.replica.drop_for_all(member.node.replica.dropped_through_ms)
-            if picture(member.node.replica) != picture(self.shared.replica):
+            own = caught_up(self, member)
+            self.shared.replica.drop_for_all(own.dropped_through_ms)
+            if picture(own) != picture(self.shared.replica):
                 raise InvariantBroken(f"the replica of {member.name}, which shares nothing, is not the shared one")
             offset = member.driver.control.position
             if self._folded(offset) != member.node.ownership.digest():
