@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from examples.bank import program
-from nodes.log import Log, open_log
-from nodes.log.kafka.log import KafkaLog
+from nodes.log import Log
 from nodes.streams.jobs import JobTopics
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import TransactionTopics, create_topics
@@ -24,9 +23,10 @@ from tests.attack.hostile import hostile
 from tests.integration import poison
 from tests.integration.fleet_support import UNTRIMMED, Stage, owners
 from tests.integration.jobs_mixed import INPUT
-from tests.integration.kafka_broker import session_bootstrap, session_prefix
+from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import PLENTY_S
+from tests.integration.txn_logs import opened
 from tests.integration.txn_processes import PATIENT, SEQUENCERS, nodes
 
 ROUNDS, AT_ONCE = 3, 25
@@ -102,19 +102,9 @@ def test_a_streaming_job_is_exact_whatever_stands_on_its_topics(tmp_path: Path, 
 @contextmanager
 def bank(log: str, folder: Path) -> Iterator[tuple[Log, Sequence[str]]]:
     """A log with the topics of a job, and the options of its nodes."""
-    if log == "embedded":
-        with open_log(f"embedded:{folder / 'log'}") as opened:
-            create_topics(opened, program, SEQUENCERS)
-            yield opened, ("--log-dir", str(folder / "log"))
-        return
-    bootstrap, prefix = session_bootstrap(), session_prefix(folder)
-    with KafkaLog(bootstrap, prefix=prefix) as opened:
-        try:
-            create_topics(opened, program, SEQUENCERS)
-            url = f"checkpoints.url={folder / 'checkpoints'}"
-            yield opened, ("--bootstrap", bootstrap, "-D", f"log.prefix={prefix}", "-D", url)
-        finally:
-            opened.delete_topics(list(opened.topics()))
+    with opened(log, folder) as (made, options):
+        create_topics(made, program, SEQUENCERS)
+        yield made, options
 
 
 def spoil_transactions(log: Log, seed: int, *, control: bool) -> None:

@@ -11,13 +11,12 @@ from random import Random
 
 from examples.bank import program
 from nodes.log import Log, open_log
-from nodes.log.kafka.log import KafkaLog
 from nodes.machine import messages as m
 from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
-from tests.integration.kafka_broker import session_bootstrap, session_prefix
 from tests.integration.processes import PLENTY_S, ROOT, until
+from tests.integration.txn_logs import opened
 from tests.integration.txn_processes import PATIENT, SEQUENCERS, nodes
 from tests.integration.txn_replay import Replay
 from transactional import Aborted
@@ -77,14 +76,8 @@ def test_a_killed_node_costs_no_transaction_and_no_money(tmp_path: Path) -> None
 
 
 def test_the_same_on_kafka(tmp_path: Path) -> None:
-    bootstrap = session_bootstrap()
-    prefix = session_prefix(tmp_path)
-    with KafkaLog(bootstrap, prefix=prefix) as log:
-        try:
-            checkpoints = f"checkpoints.url={tmp_path / 'checkpoints'}"
-            run_with_a_kill(log, "--bootstrap", bootstrap, "-D", f"log.prefix={prefix}", "-D", checkpoints)
-        finally:
-            log.delete_topics(list(log.topics()))
+    with opened("kafka", tmp_path) as (log, options):
+        run_with_a_kill(log, *options)
 
 
 def test_the_same_request_id_runs_once_and_gets_the_same_reply(tmp_path: Path) -> None:

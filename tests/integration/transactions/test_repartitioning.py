@@ -9,22 +9,25 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from examples.bank import program
-from nodes.log import open_log
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.topics import create_topics
 from tests.integration.processes import PLENTY_S, ROOT, until
 from tests.integration.transactions.test_nodes import ACCOUNTS, BANK, answers, money, open_accounts, pay_around
+from tests.integration.txn_logs import KINDS, opened
 from tests.integration.txn_processes import SEQUENCERS, nodes
+from tests.shares import share_of
 from transactional import Aborted
 
 COMMAND = [sys.executable, "-m", "nodes.cli", "txn"]
 
 
-def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_right(tmp_path: Path) -> None:
-    options = "--log-dir", str(tmp_path / "log")
-    with open_log(f"embedded:{tmp_path / 'log'}") as log:
+@pytest.mark.parametrize("kind", share_of(KINDS, 2, __name__))
+def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_right(kind: str, tmp_path: Path) -> None:
+    with opened(kind, tmp_path) as (log, options):
         topics = create_topics(log, program, SEQUENCERS)
         client, draw = TransactionClient(log, "bank"), Random(5)
         with nodes(2, BANK, *options, "-D", "node.checkpoint_interval_ms=500") as processes:
@@ -57,5 +60,5 @@ def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_r
             processes[1].send_signal(signal.SIGTERM)
             assert processes[1].wait(PLENTY_S) == 0, "it leaves in order"
         assert money(log) == 50 * ACCOUNTS
-    replay = subprocess.run([*COMMAND, "replay", BANK, *options], cwd=ROOT, timeout=PLENTY_S, check=False)
-    assert replay.returncode == 0, "a run of the log crosses layouts"
+        replay = subprocess.run([*COMMAND, "replay", BANK, *options], cwd=ROOT, timeout=PLENTY_S, check=False)
+        assert replay.returncode == 0, "a run of the log crosses layouts"

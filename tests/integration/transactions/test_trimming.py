@@ -6,11 +6,10 @@ from pathlib import Path
 
 from examples.bank import program
 from nodes.log import Log, open_log
-from nodes.log.kafka.log import KafkaLog
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
-from tests.integration.kafka_broker import session_bootstrap, session_prefix
 from tests.integration.processes import PLENTY_S, until
+from tests.integration.txn_logs import opened
 from tests.integration.txn_processes import SEQUENCERS, nodes
 
 BANK = "examples.bank:program"
@@ -50,10 +49,5 @@ def test_nodes_that_start_on_trimmed_topics_know_every_payment(tmp_path: Path) -
 
 
 def test_the_same_on_kafka(tmp_path: Path) -> None:
-    bootstrap, prefix = session_bootstrap(), session_prefix(tmp_path)
-    with KafkaLog(bootstrap, prefix=prefix) as log:
-        try:
-            checkpoints = f"checkpoints.url={tmp_path / 'checkpoints'}"
-            run_trimmed(log, "--bootstrap", bootstrap, "-D", f"log.prefix={prefix}", "-D", checkpoints)
-        finally:
-            log.delete_topics(list(log.topics()))
+    with opened("kafka", tmp_path) as (log, options):
+        run_trimmed(log, *options)

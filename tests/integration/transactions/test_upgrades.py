@@ -9,13 +9,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 from examples.bank import program
-from nodes.log import open_log
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.processes import PLENTY_S, ROOT
 from tests.integration.transactions.test_nodes import ACCOUNTS, BANK, answers, open_accounts, pay_around
+from tests.integration.txn_logs import KINDS, opened
 from tests.integration.txn_processes import SEQUENCERS, nodes
+from tests.shares import share_of
 
 BANK_V2 = "examples.bank_v2:program"
 
@@ -35,9 +38,11 @@ def statements(client: TransactionClient) -> list[dict[str, Any]]:
     return [client.take(name) for name in ids]
 
 
-def test_nodes_go_on_with_another_version_while_one_is_killed_and_then_without_those_of_before(tmp_path: Path) -> None:
-    where = ["--log-dir", str(tmp_path / "log")]
-    with open_log(f"embedded:{tmp_path / 'log'}") as log:
+@pytest.mark.parametrize("kind", share_of(KINDS, 2, __name__))
+def test_nodes_go_on_with_another_version_while_one_is_killed_and_then_without_those_of_before(
+    kind: str, tmp_path: Path
+) -> None:
+    with opened(kind, tmp_path) as (log, where):
         create_topics(log, program, SEQUENCERS)
         client, draw = TransactionClient(log, "bank"), Random(7)
         with nodes(2, BANK, *where) as (one, other):
@@ -61,6 +66,6 @@ def test_nodes_go_on_with_another_version_while_one_is_killed_and_then_without_t
                 after = statements(client)
                 assert sum(each["cents"] for each in after) == 100 * 50 * ACCOUNTS
                 assert any(each["last"] for each in after)
-    replay = subprocess.Popen(txn("replay", BANK_V2, *where, "--json"), cwd=ROOT, stdout=subprocess.PIPE)
-    code, found = ended(replay)
-    assert code == 0 and found["deterministic"], found
+        replay = subprocess.Popen(txn("replay", BANK_V2, *where, "--json"), cwd=ROOT, stdout=subprocess.PIPE)
+        code, found = ended(replay)
+        assert code == 0 and found["deterministic"], found
