@@ -64,13 +64,21 @@ sums = by_key.window(Tumbling("1s")).agg(lambda g: Total(g.window.end_ms, g.key,
 sums.map(lambda total: Doubled(total.key, total.amount // (total.key - 3))).sink(OUTPUT)
 
 
-visit_flow = Flow("visits")
-by_visitor = visit_flow.source(INPUT, Json(Event), time=lambda event: event.ts).key_by(lambda event: event.id % 89)
-visits = by_visitor.window(Session("200ms")).agg(
-    lambda g: Visit(g.key, g.window.start_ms, g.window.end_ms, g.count(), g.sum(lambda e: e.amount))
-)
-visits.sink(OUTPUT)
-visits.window(Tumbling("1s")).agg(lambda g: g.sum(lambda visit: visit.events)).sink(TOPS)
+def _visits(name: str, *, sharded: bool) -> Flow:
+    made = Flow(name)
+    events = made.source(INPUT, Json(Event), time=lambda event: event.ts)
+    visits = (
+        events.key_by(lambda event: event.id % 89, sharded=sharded)
+        .window(Session("200ms"))
+        .agg(lambda g: Visit(g.key, g.window.start_ms, g.window.end_ms, g.count(), g.sum(lambda e: e.amount)))
+    )
+    visits.sink(OUTPUT)
+    visits.window(Tumbling("1s")).agg(lambda g: g.sum(lambda visit: visit.events)).sink(TOPS)
+    return made
+
+
+visit_flow = _visits("visits", sharded=False)
+sharded_visit_flow = _visits("sharded-visits", sharded=True)
 
 
 def expected_visits(events: Mapping[int, Sequence[Event]], gap_ms: int) -> tuple[Counter[str], Counter[str]]:

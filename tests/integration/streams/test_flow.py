@@ -22,7 +22,7 @@ from tests.shares import share_of
 DEAD_FLOW = "tests.integration.jobs_flow:dead_flow"
 LATE_FLOW = "tests.integration.jobs_flow:late_flow"
 FLOW = "tests.integration.jobs_flow:flow"
-VISIT_FLOW = "tests.integration.jobs_flow:visit_flow"
+VISIT_FLOWS = ("tests.integration.jobs_flow:visit_flow", "tests.integration.jobs_flow:sharded_visit_flow")
 
 
 @pytest.fixture(params=share_of(STAGES, 2, __name__))
@@ -52,9 +52,10 @@ def test_a_flow_is_exact_though_a_node_is_killed(stage: Stage) -> None:
     assert (stage.results(OUTPUT), stage.results(TOPS)) == (doubled, tops)
 
 
-def test_sessions_are_exact_though_a_node_is_killed(stage: Stage) -> None:
+@pytest.mark.parametrize("flow", VISIT_FLOWS)
+def test_sessions_are_exact_though_a_node_is_killed(stage: Stage, flow: str) -> None:
     stage.feed(3_000)
-    survives(stage, VISIT_FLOW, more=1_000)
+    survives(stage, flow, more=1_000)
     visits, seconds = expected_visits(stage.events, 200)
     assert len(visits) > 100
     assert (stage.results(OUTPUT), stage.results(TOPS)) == (visits, seconds)
