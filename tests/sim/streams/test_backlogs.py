@@ -11,6 +11,7 @@ from nodes.sim.faults.backlogs import case_of
 from nodes.sim.jobs import CASES
 from nodes.sim.many import explain
 from nodes.sim.run import simulate
+from tests.shares import share_of
 
 DRAWN = {name for name, case in CASES.items() if case.backlog}
 BACKLOGS = sorted(name for name in DRAWN if CASES[name].since < SEVENTH_SEED)
@@ -19,7 +20,7 @@ SEEDS = range(1, 16)
 """Of these every third fails where a node takes its own silence for that of a partition."""
 
 
-@pytest.mark.parametrize("case", BACKLOGS)
+@pytest.mark.parametrize("case", share_of(BACKLOGS, 2, __name__))
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_backlogs_on_busy_nodes_lose_nothing(case: str, replicas: int) -> None:
     seen: Counter[str] = Counter()
