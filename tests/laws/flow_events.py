@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
@@ -20,6 +21,11 @@ def partitions_of_events(last_ms: int, most: int = 20) -> st.SearchStrategy[list
 def fields_of(event: Event) -> dict[str, Any]:
     """The fields of an event."""
     return {"ts": event.ts, "id": event.id, "key": event.key, "amount": event.amount}
+
+
+def payloads_of(partitions: list[list[Event]]) -> list[list[bytes]]:
+    """The events as records of JSON."""
+    return [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
 
 
 def with_watermarks(events: list[Event], delay_ms: int) -> list[tuple[dict[str, Any], int | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,8 @@ from nodes.sim.driven import expected
 from nodes.sim.driven.jobs import by_between, by_counts
 from nodes.sim.flows.jobs import Given
 from nodes.sim.jobs import Event
-from tests.laws.flow_events import fields_of, partitions_of_events, with_watermarks
+from tests.laws.flow_events import partitions_of_events, payloads_of, with_watermarks
+from tests.laws.forms import in_both_forms
 from tests.laws.recut_runs import Outcome, Run, record_by_record
 
 assert settings.default is not None
@@ -32,14 +33,8 @@ OPTIONS = replace(draw(0, case="flow-counts"), window_ms=WINDOW_MS, delay_ms=5)
 FLOWS: dict[str, Callable[..., Job]] = {"flow-counts": by_counts, "flow-between": by_between}
 
 
-@pytest.fixture(autouse=True, scope="module", params=["few rows are objects", "few rows are columns"])
-def form(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Slices in the form that they have, or in that of many rows."""
-    patch = pytest.MonkeyPatch()
-    if request.param == "few rows are columns":
-        patch.setattr(shards, "LEAST_KEYS", 1)
-    yield
-    patch.undo()
+form = in_both_forms((shards, "LEAST_KEYS"))
+"""Slices in the form that they have, or in that of many rows."""
 
 
 @pytest.mark.parametrize("case", FLOWS)
@@ -54,7 +49,7 @@ def test_windows_follow_from_rows_in_their_order_wherever_batches_are_cut_and_wh
         for event in events:
             event.amount *= 2  # both sides of what begins and ends windows
     flow = FLOWS[case](OPTIONS, Given(Event, "events", "results", lateness_ms=lateness_ms))
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     outcome = Run(flow, payloads, random.Random(seed)).run(largest=6, crash=0.1)
     plain = record_by_record(flow, payloads)
     assert (outcome.results, outcome.counts) == (plain.results, plain.counts)
@@ -127,7 +122,7 @@ OWN = _of_own().job
 def test_windows_of_ones_own_take_rows_of_unions_and_of_windows_in_their_order(
     partitions: list[list[Event]], seed: int
 ) -> None:
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     outcome = Run(OWN, payloads, random.Random(seed)).run(largest=6, crash=0.1)
     plain = record_by_record(OWN, payloads)
     assert (outcome.results, outcome.counts, outcome.snapshots) == (plain.results, plain.counts, plain.snapshots)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +19,8 @@ from nodes.sim.drawing import draw
 from nodes.sim.flows import expected
 from nodes.sim.flows.jobs import Given, by_early
 from nodes.sim.jobs import Event
-from tests.laws.flow_events import fields_of, partitions_of_events, with_watermarks
+from tests.laws.flow_events import partitions_of_events, payloads_of, with_watermarks
+from tests.laws.forms import in_both_forms
 from tests.laws.recut_runs import Outcome, Run, record_by_record
 
 assert settings.default is not None
@@ -30,14 +29,8 @@ WINDOW_MS = 48
 OPTIONS = replace(draw(0, case="flow-early"), window_ms=WINDOW_MS, delay_ms=5)
 
 
-@pytest.fixture(autouse=True, scope="module", params=["few keys are objects", "few keys are columns"])
-def form(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Slices and windows in the form that they have, or in that of many keys."""
-    patch = pytest.MonkeyPatch()
-    if request.param == "few keys are columns":
-        patch.setattr(shards, "LEAST_KEYS", 1)
-    yield
-    patch.undo()
+form = in_both_forms((shards, "LEAST_KEYS"))
+"""Slices and windows in the form that they have, or in that of many keys."""
 
 
 @settings(max_examples=EXAMPLES)
@@ -48,7 +41,7 @@ def test_each_result_is_that_of_the_rows_that_came_in_time_before(
     partitions: list[list[Event]], seed: int, lateness_ms: int
 ) -> None:
     flow = by_early(OPTIONS, Given(Event, "events", "results", lateness_ms=lateness_ms))
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     outcome = Run(flow, payloads, random.Random(seed)).run(largest=6, crash=0.1)
     plain = record_by_record(flow, payloads)
     assert (outcome.results, outcome.counts) == (plain.results, plain.counts)
@@ -83,7 +76,7 @@ ENDLESS = _without_end().job
 def test_a_window_of_all_time_has_what_came_so_far_of_keys_of_several_kinds(
     partitions: list[list[Event]], seed: int
 ) -> None:
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     outcome = Run(ENDLESS, payloads, random.Random(seed)).run(largest=6, crash=0.1)
     plain = record_by_record(ENDLESS, payloads)
     assert (outcome.results, outcome.snapshots) == (plain.results, plain.snapshots)

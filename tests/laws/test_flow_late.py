@@ -15,7 +15,7 @@ from nodes.sim.drawing import draw
 from nodes.sim.flows import expected
 from nodes.sim.flows.jobs import Given, by_late_rows
 from nodes.sim.jobs import Event
-from tests.laws.flow_events import fields_of, partitions_of_events, with_watermarks
+from tests.laws.flow_events import partitions_of_events, payloads_of, with_watermarks
 from tests.laws.recut_runs import Run
 
 WINDOW_MS = 20
@@ -27,7 +27,7 @@ FLOW = by_late_rows(OPTIONS, Given(Event, "events", "results"))
 def test_late_rows_are_the_same_wherever_batches_are_cut_and_whatever_crashes(
     partitions: list[list[Event]], seed: int
 ) -> None:
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     outcome = Run(FLOW, payloads, random.Random(seed)).run(largest=6, crash=0.1)
     timed = [pair for events in partitions for pair in with_watermarks(events, OPTIONS.delay_ms)]
     fates = expected.fates_of_late_rows(WINDOW_MS, timed)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +20,8 @@ from nodes.sim.drawing import draw
 from nodes.sim.flows import expected
 from nodes.sim.flows.jobs import Given, by_sessions
 from nodes.sim.jobs import Event
-from tests.laws.flow_events import fields_of, partitions_of_events, with_watermarks
+from tests.laws.flow_events import partitions_of_events, payloads_of, with_watermarks
+from tests.laws.forms import in_both_forms
 from tests.laws.recut_runs import Outcome, Run, record_by_record
 
 WINDOW_MS = 48
@@ -30,22 +29,15 @@ OPTIONS = replace(draw(0, case="flow-sessions"), window_ms=WINDOW_MS, delay_ms=5
 FLOW = by_sessions(OPTIONS, Given(Event, "events", "results"))
 
 
-@pytest.fixture(autouse=True, scope="module", params=["few keys are objects", "few keys are columns"])
-def form(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Slices and open sessions in the form that they have, or in that of many keys."""
-    patch = pytest.MonkeyPatch()
-    if request.param == "few keys are columns":
-        patch.setattr(shards, "LEAST_KEYS", 1)
-        patch.setattr(open_sessions, "LEAST_KEYS", 1)
-    yield
-    patch.undo()
+form = in_both_forms((shards, "LEAST_KEYS"), (open_sessions, "LEAST_KEYS"))
+"""Slices and open sessions in the form that they have, or in that of many keys."""
 
 
 @given(partitions=partitions_of_events(300), seed=st.integers(0, 2**32))
 def test_sessions_are_the_same_wherever_batches_are_cut_and_whatever_crashes(
     partitions: list[list[Event]], seed: int
 ) -> None:
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     outcome, plain = (
         Run(FLOW, payloads, random.Random(seed)).run(largest=6, crash=0.1),
         record_by_record(FLOW, payloads),
@@ -86,7 +78,7 @@ STAGES = _stages().job
 @given(partitions=partitions_of_events(300, most=15), seed=st.integers(0, 2**32))
 def test_sessions_of_windows_and_of_sessions_too(partitions: list[list[Event]], seed: int) -> None:
     partitions = [sorted(events, key=lambda event: event.ts) for events in partitions]  # none is late
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     outcome = Run(STAGES, payloads, random.Random(seed)).run(largest=6, crash=0.1)
     plain = record_by_record(STAGES, payloads)
     assert (outcome.results, outcome.snapshots) == (plain.results, plain.snapshots)

@@ -14,7 +14,7 @@ from holon.job import DEAD, LATE
 from nodes.sim.drawing import draw
 from nodes.sim.expected import expect
 from nodes.sim.jobs import CASES, Event
-from tests.laws.flow_events import fields_of, partitions_of_events
+from tests.laws.flow_events import partitions_of_events, payloads_of
 from tests.laws.recut_runs import Run
 
 CASE = "flow-topics"
@@ -31,7 +31,7 @@ def test_a_flow_over_two_topics_equals_plain_python_wherever_it_is_cut(
     options = replace(draw(0, case=CASE), window_ms=20, delay_ms=5, partitions=len(partitions), poison=0.0)
     counts = tuple(CASES[CASE].topics(len(partitions)).values())
     assert counts == (len(first), len(second))
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     flow = CASES[CASE].make(options)
     outcome = Run(flow, payloads, random.Random(seed), topic_partitions=counts).run(largest=6, crash=0.1)
     wanted = expect(options, [[(0, payload) for payload in some] for some in payloads])

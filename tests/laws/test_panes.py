@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,7 +27,8 @@ from holon import (
     on_window,
 )
 from nodes.sim.jobs import Event
-from tests.laws.flow_events import fields_of, partitions_of_events, with_watermarks
+from tests.laws.flow_events import partitions_of_events, payloads_of, with_watermarks
+from tests.laws.forms import in_both_forms
 from tests.laws.recut_runs import Outcome, Run, record_by_record
 from wcrdt import ColumnsOf, GCounter, MapOf, Max, RecordOf, Sum, canonical_bytes
 from wcrdt.lattices import maps
@@ -76,14 +76,8 @@ class PerBatch(Answers):
         self.mine.insert_many((keys, batch["amount"]), batch.ts_ms)
 
 
-@pytest.fixture(autouse=True, scope="module", params=["few keys are objects", "few keys are columns"])
-def form(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Panes in the form that they have, or in that of many keys."""
-    patch = pytest.MonkeyPatch()
-    if request.param == "few keys are columns":
-        patch.setattr(maps, "LEAST_KEYS", 1)
-    yield
-    patch.undo()
+form = in_both_forms((maps, "LEAST_KEYS"))
+"""Panes in the form that they have, or in that of many keys."""
 
 
 @pytest.mark.parametrize("function", [PerRecord, PerBatch])
@@ -97,7 +91,7 @@ def test_a_window_is_the_rows_for_which_it_was_open(
         "events", reads, "ts" if function is PerBatch else _time_of, watermarks=BoundedOutOfOrderness(DELAY_MS)
     )
     job = Job("panes", source, function, output="out", allowed_lateness_ms=lateness_ms)
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     run = Run(job, payloads, random.Random(seed))
     outcome, plain = run.run(largest=6, crash=0.1), record_by_record(job, payloads)
     assert (outcome.results, outcome.counts, outcome.windows) == (plain.results, plain.counts, plain.windows)

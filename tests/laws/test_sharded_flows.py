@@ -5,9 +5,8 @@ Contributions come late, and some never. Then all that the partition has added i
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,8 @@ from nodes.sim.drawing import draw
 from nodes.sim.driven.jobs import by_between, by_counts
 from nodes.sim.flows.jobs import Given, by_early, by_sessions
 from nodes.sim.jobs import Event
-from tests.laws.flow_events import fields_of, partitions_of_events
+from tests.laws.flow_events import partitions_of_events, payloads_of
+from tests.laws.forms import in_both_forms
 from tests.laws.recut_runs import Run, over_the_wire, record_by_record
 from wcrdt.lattices import maps
 from wcrdt.replica.replica import SlotDelta
@@ -39,15 +39,8 @@ FLOWS: dict[str, Callable[..., Job]] = {
 LOST, LATE = 0.1, 0.5
 
 
-@pytest.fixture(autouse=True, scope="module", params=["few keys are objects", "few keys are columns"])
-def form(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Slices in the form that they have, or in that of many keys, on the wire too."""
-    patch = pytest.MonkeyPatch()
-    if request.param == "few keys are columns":
-        patch.setattr(shards, "LEAST_KEYS", 1)
-        patch.setattr(maps, "LEAST_KEYS_ON_WIRE", 1)
-    yield
-    patch.undo()
+form = in_both_forms((shards, "LEAST_KEYS"), (maps, "LEAST_KEYS_ON_WIRE"))
+"""Slices in the form that they have, or in that of many keys, on the wire too."""
 
 
 class RunWithShards(Run):
@@ -114,7 +107,7 @@ def test_results_do_not_depend_on_who_has_which_keys(
 ) -> None:
     given = Given(Event, "events", "results", lateness_ms=lateness_ms)
     sharded, whole = FLOWS[name](OPTIONS, given, sharded=True), FLOWS[name](OPTIONS, given)
-    payloads = [[json.dumps(fields_of(event)).encode() for event in events] for events in partitions]
+    payloads = payloads_of(partitions)
     run = RunWithShards(sharded, payloads, random.Random(seed))
     outcome, plain = run.run(largest=6, crash=0.1), record_by_record(whole, payloads)
     assert (outcome.results, outcome.counts) == (plain.results, plain.counts)
