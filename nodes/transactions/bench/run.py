@@ -87,8 +87,8 @@ def run_bench(
     """
     workload, program = plan.workload, plan.workload.program
     log.prefer_latency()
-    first, begins_with_state = workload.first_state, not plan.loaded and workload.first_state is not None
-    if first is not None and begins_with_state:
+    first = None if plan.loaded else workload.first_state
+    if first is not None:
         assert store is not None, f"{workload.name} begins with checkpoints"
         begin_with(log, store, program, plan.sequencers, first.keys(plan.shape), first.value)
     topics = create_topics(log, program, plan.sequencers)
@@ -98,9 +98,9 @@ def run_bench(
         requests = workload.requests(plan.shape, 0, plan.transactions)
     with bench_fleet(workload.reference, plan.sequencers, plan.options, plan.nodes, ANSWER_S) as fleet:
         wait_until_settled(log, topics, (plan.sequencers, program.partitions), plan.nodes, ANSWER_S)
-        one = workload.requests(plan.shape, NO_NUMBER, 1) if begins_with_state else []
+        one = [] if first is None else workload.requests(plan.shape, NO_NUMBER, 1)
         first_answer = _send_paced(client, one, None, patience_s=FIRST_STATE_S)
-        loaded = send_and_wait(client, [] if plan.loaded or begins_with_state else workload.load(plan.shape))
+        loaded = send_and_wait(client, workload.load(plan.shape) if first is None and not plan.loaded else [])
         if any(isinstance(outcome, Aborted) for outcome in loaded.outcomes.values()):
             raise RunFailed(f"{workload.name} was loaded in vain: {unexpected(workload, loaded)}; is its log new?")
         whole = _warmed(client, plan)
