@@ -93,11 +93,13 @@ def _line(told: Repartitioned) -> str:
 
 
 def _lines(found: LayoutShown) -> Iterator[str]:
+    from nodes.transactions.layouts.repartitioning import described
+
     yield f"job {found.job!r}, layout {found.layout}"
     for group in found.groups:
         yield f"{', '.join(group.operators)}: {group.partitions} partitions, {group.buckets} buckets"
     if found.under_way is not None:
-        yield f"under way: {found.under_way.get('operators')} to {found.under_way.get('to')} partitions"
+        yield f"under way: {described(found.under_way)}"
     yield f"{'partition':>9} {'buckets':>8} {'keys':>10} {'bytes':>12} {'replies':>8} {'calls':>10}  owner"
     for row in found.partitions:
         shown = ["-" if each is None else str(each) for each in (row.keys, row.bytes, row.replies, row.calls)]

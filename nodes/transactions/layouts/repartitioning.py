@@ -23,6 +23,7 @@ from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional.layout import Group, Homes, Layout, moved, spread_all, spread_least
 
 Spread = Literal["least", "all"]
+About = dict[str, str | int | list[str]]
 HEARTBEAT_WAIT_S = 2.0
 """Nodes write several heartbeats in that time."""
 _POLL_S = 0.2
@@ -94,46 +95,56 @@ class Repartitioning:
         groups, before = self.groups_of(operators), self.layout()
         after = changed_layout(before, operators, groups, to, spread)
         present = max(1 + max(before.homes_of(group)) for group in groups)
-        self._check_idle()
+        named = self.operators_of(groups)
+        made = self.propose(after, {"operators": named, "from": present, "to": to, "mode": "stop", "spread": spread})
+        told = Repartitioned(
+            named, made.number, present, to, "stop", spread, after.partitions, moved_buckets(before, after),
+            None, None, None, None, None, resumed=False,
+        )  # fmt: skip
+        return made, told
+
+    def propose(self, after: Layout, about: About) -> ProposedLayout:
+        """Write this layout down as the next one; ``about`` is shown. Raises as ``request`` does."""
+        self.check_settled()
+        self._check_alive()
         for topic in self._topics.of_state_partitions:
             if self._log.partitions(topic) < after.partitions:
                 self._log.add_partitions(topic, after.partitions)
-        named = self.operators_of(groups)
-        about = {"operators": named, "from": present, "to": to, "mode": "stop", "spread": spread}
         raw = msgspec.Raw(msgspec.json.encode(after))
         made = ProposedLayout(after.number, self.begun.sequencers + after.partitions, raw, about)
         argument = msgspec.json.encode(made).decode()
         self._log.append(self._topics.control, 0, [m.encode(m.Command(FIRST_INCARNATION, LAYOUT, argument))])
         if self.read().layouts.proposed != argument:
             raise RunFailed(_under_way(self._history.ownership) or "another request came first: see holon txn layout")
-        buckets = sum(len(moved(before.homes_of(each.group), each.homes)) for each in after.groups)
-        told = Repartitioned(
-            named, made.number, present, to, "stop", spread, after.partitions, buckets,
-            None, None, None, None, None, resumed=False,
-        )  # fmt: skip
-        return made, told
+        return made
 
     def wait(self, made: ProposedLayout, told: Repartitioned, timeout_s: float) -> Repartitioned:
         """Until it holds. Raises ``NotRepartitioned``: it was given up, or takes longer and goes on."""
+        return _told(told, self.outcome(made.number, timeout_s))
+
+    def outcome(self, number: int, timeout_s: float) -> LayoutOutcome:
+        """Of a layout that was proposed, once it holds. Raises as ``wait`` does."""
         end = time.monotonic() + timeout_s
-        while (outcome := outcome_of(self.read().layouts, made.number)) is None:
+        while (outcome := outcome_of(self.read().layouts, number)) is None:
             if time.monotonic() > end:
                 raise NotRepartitioned(
-                    f"layout {made.number} does not hold after {timeout_s:g} s, and nodes go on with it: "
+                    f"layout {number} does not hold after {timeout_s:g} s, and nodes go on with it: "
                     f"see holon txn layout"
                 )
             self._log.wait({TopicPartition(self._topics.control, 0): self._history.offset}, _POLL_S)
         if outcome.problem:
-            raise NotRepartitioned(f"layout {made.number} was given up: {outcome.problem}")
-        return _told(told, outcome)
+            raise NotRepartitioned(f"layout {number} was given up: {outcome.problem}")
+        return outcome
 
-    def _check_idle(self) -> None:
-        ownership = self.read()
-        if (text := _under_way(ownership)) is not None:
+    def check_settled(self) -> None:
+        """Raises ``RunFailed`` where another layout is under way."""
+        if (text := _under_way(self.read())) is not None:
             raise RunFailed(text)
+
+    def _check_alive(self) -> None:
         heartbeats = TopicPartition(self._topics.heartbeats, 0)
         at = self._log.end_offset(*heartbeats)
-        if not ownership.members or not self._log.wait({heartbeats: at}, HEARTBEAT_WAIT_S):
+        if not self.read().members or not self._log.wait({heartbeats: at}, HEARTBEAT_WAIT_S):
             raise RunFailed(f"no node of job {self._topics.job!r} runs: nothing was changed")
 
 
@@ -151,6 +162,18 @@ def changed_layout(
     return before.changed(others)
 
 
+def moved_buckets(before: Layout, after: Layout) -> int:
+    """How many buckets have another home."""
+    return sum(len(moved(before.homes_of(each.group), each.homes)) for each in after.groups)
+
+
+def described(about: About) -> str:
+    """A request in words."""
+    names = about.get("operators", [])
+    text = ", ".join(names) if isinstance(names, list) else str(names)
+    return f"{text} to {about.get('to')} partitions"
+
+
 def _spread(before: Layout, group: Group, to: int, spread: Spread) -> Homes:
     try:
         return (spread_least if spread == "least" else spread_all)(before.homes_of(group), to)
@@ -162,10 +185,7 @@ def _under_way(ownership: Ownership) -> str | None:
     layout = ownership.layouts.open
     if layout is None:
         return None
-    about = layout.about
-    names = about.get("operators", [])
-    text = ", ".join(names) if isinstance(names, list) else str(names)
-    return f"layout {layout.number} is under way ({text} to {about.get('to')} partitions): see holon txn layout"
+    return f"layout {layout.number} is under way ({described(layout.about)}): see holon txn layout"
 
 
 def _told(told: Repartitioned, outcome: LayoutOutcome) -> Repartitioned:
