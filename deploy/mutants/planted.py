@@ -13,13 +13,14 @@ from deploy.mutants.planted_replicas import LAYOUTS, REPLICAS
 from deploy.mutants.planted_sessions import SESSIONS
 from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
-from deploy.mutants.planted_truncation import TRUNCATION
+from deploy.mutants.planted_truncation import ELASTIC, TRUNCATION
 
 MUTANTS = (
     *STATE,
     *MACHINE,
     *REPLICAS,
     *LAYOUTS,
+    *ELASTIC,
     *VERSIONS,
     *TRUNCATION,
     *TRANSACTIONS,

@@ -1,4 +1,4 @@
-"""Bugs in what happens where a topic has lost its end, or a slot lacks something."""
+"""Bugs in what happens where a topic has lost its end, or a slot lacks something; and in splits of partitions."""
 
 from __future__ import annotations
 
@@ -84,5 +84,55 @@ TRUNCATION = (
         "if self.truncation.broadcast_lost(partition, offset, error):",
         "if False:",
         tests=(TESTS,),
+    ),
+)
+
+HALVES = "tests/laws/test_halves.py"
+SPLITTING = "tests/unit/nodes/transactions/layouts/test_splitting.py"
+HALVES_FILE = "nodes/transactions/layouts/halves.py"
+HEAT_FILE = "nodes/transactions/layouts/heat.py"
+
+ELASTIC = (
+    Mutant(
+        "a split takes a sum of heat that is beyond the half",
+        HALVES_FILE,
+        "half = sum(parts.values()) // 2",
+        "half = sum(parts.values()) * 3 // 5",
+        tests=(HALVES,),
+    ),
+    Mutant(
+        "a bucket with the number of one that moves goes along, of other operators",
+        HALVES_FILE,
+        "target if Bucket(place, number) in moving else home",
+        "target if any(each.number == number for each in moving) else home",
+        tests=(HALVES,),
+    ),
+    Mutant(
+        "the heavier side goes to a partition that has heat",
+        HALVES_FILE,
+        "return max(sum(heats.values()) - moved, other + moved), len(side)",
+        "return sum(heats.values()) - moved, len(side)",
+        tests=(HALVES,),
+    ),
+    Mutant(
+        "the coldest partition gets a half that makes it hotter than the split one was",
+        HALVES_FILE,
+        "return other if 2 * coldest <= heats[partition] else len(heats)",
+        "return other if coldest <= heats[partition] else len(heats)",
+        tests=(HALVES,),
+    ),
+    Mutant(
+        "partitions are compared over other epochs",
+        HEAT_FILE,
+        "first = max((each.from_epoch for each in read), default=0)",
+        "first = 0",
+        tests=(SPLITTING,),
+    ),
+    Mutant(
+        "the second commit of an epoch is heat too",
+        HEAT_FILE,
+        "found.setdefault(message.epoch, (message, at_ms))",
+        "found[len(found)] = (message, at_ms)",
+        tests=(SPLITTING,),
     ),
 )

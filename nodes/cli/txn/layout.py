@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nodes.transactions.layouts.repartitioning import Repartitioned
-    from nodes.transactions.layouts.shown import LayoutShown
+    from nodes.transactions.layouts.shown import HeatShown, LayoutShown
 
 REPARTITION_EXAMPLE = "Example: holon txn repartition account --to 6 --log-dir ./holon-log"
 LAYOUT_EXAMPLE = "Example: holon txn layout --log-dir ./holon-log --json"
+SHOWN_KEY = 60
+"""Characters of a key."""
 
 ModeOption = Annotated[
     Literal["stop"], typer.Option("--mode", help="stop: transactions wait while keys move. There is no other yet.")
@@ -64,9 +66,10 @@ def repartition(
 
 @with_log_options
 def layout(given: GivenOptions, job: JobOption = None, as_json: JsonOption = False) -> None:
-    """Show the partitions of a job's state: owners, buckets, and what the newest checkpoints hold of each.
+    """Show the partitions of a job's state: owners, buckets, contents, and where the newest work has been.
 
-    Reads the newest checkpoints, so their size decides how long it takes. Nothing is written.
+    Contents are those of the newest checkpoints, so their size decides how long it takes. Heat is calls and written
+    bytes in the commits of the newest epochs. Nothing is written.
     """
     settings = given.settings()
     from nodes.checkpoints.opening import open_checkpoints
@@ -81,7 +84,7 @@ def layout(given: GivenOptions, job: JobOption = None, as_json: JsonOption = Fal
     if as_json:
         emit_json(msgspec.to_builtins(found))
     else:
-        for line in _lines(found):
+        for line in lines(found):
             typer.echo(line)
 
 
@@ -92,7 +95,8 @@ def _line(told: Repartitioned) -> str:
     return f"{names}: {told.from_partitions} to {told.to} partitions, layout {told.layout}{keys}{took}"
 
 
-def _lines(found: LayoutShown) -> Iterator[str]:
+def lines(found: LayoutShown) -> Iterator[str]:
+    """For people."""
     from nodes.transactions.layouts.repartitioning import described
 
     yield f"job {found.job!r}, layout {found.layout}"
@@ -100,9 +104,23 @@ def _lines(found: LayoutShown) -> Iterator[str]:
         yield f"{', '.join(group.operators)}: {group.partitions} partitions, {group.buckets} buckets"
     if found.under_way is not None:
         yield f"under way: {described(found.under_way)}"
-    yield f"{'partition':>9} {'buckets':>8} {'keys':>10} {'bytes':>12} {'replies':>8} {'calls':>10}  owner"
+    yield f"{'partition':>9} {'buckets':>8} {'keys':>10} {'bytes':>12} {'replies':>8} {'calls':>10} {'heat':>5}  owner"
     for row in found.partitions:
         shown = ["-" if each is None else str(each) for each in (row.keys, row.bytes, row.replies, row.calls)]
         emptied = "" if row.member else ", emptied"
-        widths = f"{shown[0]:>10} {shown[1]:>12} {shown[2]:>8} {shown[3]:>10}"
+        widths = f"{shown[0]:>10} {shown[1]:>12} {shown[2]:>8} {shown[3]:>10} {row.heat_share:>5.0%}"
         yield f"{row.partition:>9} {row.buckets:>8} {widths}  {row.owner or 'nobody'}{emptied}"
+    yield from _heat_lines(found.heat)
+
+
+def _heat_lines(heat: HeatShown) -> Iterator[str]:
+    if not heat.hottest:
+        yield "heat: no epoch has committed anything that the log still has"
+        return
+    epochs = f"epochs {heat.first_epoch} to {heat.last_epoch} ({heat.seconds:.1f} s)"
+    yield f"heat: {heat.calls} calls and {heat.bytes} written bytes in {epochs}; the hottest keys, by their first part:"
+    for each in heat.hottest:
+        key = each.key if len(each.key) <= SHOWN_KEY else f"{each.key[:SHOWN_KEY]}..."
+        work = f"{each.heat_share:>5.1%} of all, {each.calls} calls, {each.bytes} bytes"
+        warning = "; too hot for one partition: no layout divides it" if each.too_hot else ""
+        yield f"{work}: {key!r} of {', '.join(each.operators)} in partition {each.partition}{warning}"

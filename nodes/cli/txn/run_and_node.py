@@ -21,6 +21,8 @@ from nodes.cli.txn.replay import EXAMPLE as REPLAY_EXAMPLE
 from nodes.cli.txn.replay import replay
 from nodes.cli.txn.serve import EXAMPLE as SERVE_EXAMPLE
 from nodes.cli.txn.serve import serve
+from nodes.cli.txn.split import EXAMPLE as SPLIT_EXAMPLE
+from nodes.cli.txn.split import split
 from nodes.cli.txn.upgrade import EXAMPLE as UPGRADE_EXAMPLE
 from nodes.cli.txn.upgrade import upgrade
 from nodes.runtime.child_node import ProgramNode
@@ -109,6 +111,7 @@ app.command("call", epilog=CALL_EXAMPLE)(call)
 app.command("serve", epilog=SERVE_EXAMPLE)(serve)
 app.command("bench", epilog=EXAMPLE)(bench)
 app.command("repartition", epilog=REPARTITION_EXAMPLE)(repartition)
+app.command("split", epilog=SPLIT_EXAMPLE)(split)
 app.command("layout", epilog=LAYOUT_EXAMPLE)(layout)
 app.command("doctor", epilog=DOCTOR_EXAMPLE)(doctor)
 app.command("replay", epilog=REPLAY_EXAMPLE)(replay)

@@ -17,10 +17,13 @@ from nodes.machine import messages as m
 from nodes.machine.ownership.commands import LAYOUT
 from nodes.machine.ownership.layouts import LayoutOutcome, ProposedLayout, outcome_of
 from nodes.machine.ownership.ownership import Ownership
+from nodes.machine.ownership.programs import NamedProgram
 from nodes.transactions.control_history import control_history
 from nodes.transactions.job_start import KeyLayout, key_layout, started
+from nodes.transactions.layouts.heat import Recent, recent
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional.layout import Group, Homes, Layout, moved, spread_all, spread_least
+from transactional.program_versions import OperatorOutline, ProgramVersion
 
 Spread = Literal["least", "all"]
 About = dict[str, str | int | list[str]]
@@ -63,6 +66,14 @@ class Repartitioning:
         assert begun is not None
         self._history = control_history(log, topics, begun.partitions)
 
+    @property
+    def groups(self) -> dict[str, Group]:
+        """By the name of an operator, of all versions of the program so far."""
+        found = {name: Group(count, colocate) for name, count, colocate in self.begun.operators}
+        for named in self.read().programs.holding:
+            found |= {each.name: Group(each.partitions, each.colocate) for each in _operators(named)}
+        return found
+
     def read(self) -> Ownership:
         """The control topic, folded."""
         return self._history.read()
@@ -71,12 +82,16 @@ class Repartitioning:
         """The newest one that holds or is about to, as the control topic has it."""
         newest = self.read().layouts.newest
         if newest is None:
-            return Layout.first_of({Group(count, colocate) for _, count, colocate in self.begun.operators})
+            return Layout.first_of(set(self.groups.values()))
         return msgspec.json.decode(newest.layout, type=Layout)
+
+    def recent(self) -> Recent:
+        """The work of the newest epochs, by keys."""
+        return recent(self._log, self._topics, self.layout(), self.groups)
 
     def groups_of(self, operators: Collection[str]) -> list[Group]:
         """Those that these operators are of. Raises ``UnknownName``."""
-        known = {name: Group(count, colocate) for name, count, colocate in self.begun.operators}
+        known = self.groups
         for name in operators:
             if name not in known:
                 raise UnknownName("operator", name, [each for each in known if not each.startswith("_")])
@@ -84,7 +99,7 @@ class Repartitioning:
 
     def operators_of(self, groups: Collection[Group]) -> list[str]:
         """All that move with these."""
-        return [name for name, count, colocate in self.begun.operators if Group(count, colocate) in groups]
+        return [name for name, group in self.groups.items() if group in groups]
 
     def request(self, operators: Sequence[str], to: int, spread: Spread) -> tuple[ProposedLayout, Repartitioned]:
         """Write it down; gives it, and what is known of its outcome. Raises what names the reason before anything is.
@@ -162,6 +177,13 @@ def changed_layout(
     return before.changed(others)
 
 
+def _operators(named: NamedProgram) -> list[OperatorOutline]:
+    try:
+        return msgspec.json.decode(named.record, type=ProgramVersion).operators
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise RunFailed(f"program {named.reference} is described as this release cannot read: {error}") from None
+
+
 def moved_buckets(before: Layout, after: Layout) -> int:
     """How many buckets have another home."""
     return sum(len(moved(before.homes_of(each.group), each.homes)) for each in after.groups)
@@ -169,6 +191,8 @@ def moved_buckets(before: Layout, after: Layout) -> int:
 
 def described(about: About) -> str:
     """A request in words."""
+    if "split" in about:
+        return f"split of partition {about['split']}, half of it to partition {about['target']}"
     names = about.get("operators", [])
     text = ", ".join(names) if isinstance(names, list) else str(names)
     return f"{text} to {about.get('to')} partitions"

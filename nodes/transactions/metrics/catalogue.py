@@ -50,6 +50,9 @@ OWN: dict[str, Metric] = {
         "gauge", "requests that were read and are in no epoch yet, by request partition", PARTITION
     ),
     "holon_txn_request_ids": Metric("gauge", "replies that are remembered, for retried requests", PARTITION),
+    "holon_txn_partition_committed": Metric(
+        "counter", "transactions that began in an owned partition and have committed, of all its owners", PARTITION
+    ),
     "holon_txn_log_records": Metric("counter", "records of the log, read or sent, by topic", _TRAFFIC),
     "holon_txn_log_bytes": Metric("counter", "bytes of these records", _TRAFFIC),
     "holon_txn_state_keys": Metric(

@@ -104,6 +104,7 @@ class TransactionDesk(Desk):
                 (str(number),): float(sequencers[number].pending) for number in driver.node.owned_sequencers()
             },
             "holon_txn_request_ids": {(str(number),): float(len(each.replies)) for number, each in owned.items()},
+            "holon_txn_partition_committed": {(str(number),): float(each.committed) for number, each in owned.items()},
             "holon_checkpoint_size_bytes": {
                 (str(number),): float(sizes[driver.job.sequencers + number])
                 for number in owned
