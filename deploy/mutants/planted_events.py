@@ -7,6 +7,7 @@ from deploy.mutants.model import Mutant
 AVRO = ("tests/unit/holon/formats/test_avro.py",)
 PROTOBUF = ("tests/unit/holon/formats/test_protobuf.py",)
 AWAITED = ("tests/unit/nodes/streams/test_awaited_schemas.py",)
+VERDICTS = ("tests/unit/nodes/machine/ownership/test_schemas.py",)
 UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py", "tests/laws/test_drawn_columns.py")
 ARROW_TYPES = ("tests/unit/holon/formats/test_arrow.py",)
 ARROW_STRUCTS = ("tests/unit/holon/formats/test_arrow_structs.py",)
@@ -176,8 +177,8 @@ REGISTRIES = (
     Mutant(
         "records behind one whose schema is not known are read before it",
         "nodes/streams/io/awaited_schemas.py",
-        "row, ids = missing",
-        "row, ids = len(chunk.offsets) - 1, missing[1]",
+        "(offset, id), ids = blocked[0], {id for _, id in blocked}",
+        "(offset, id), ids = blocked[-1], {id for _, id in blocked}",
         tests=AWAITED,
     ),
     Mutant(
@@ -186,5 +187,61 @@ REGISTRIES = (
         "return partition in self._waiting",
         "return bool(self._waiting)",
         tests=AWAITED,
+    ),
+    Mutant(
+        "a node acts by its registry's answer before it has read the verdict",
+        "nodes/streams/io/awaited_schemas.py",
+        "elif verdict and id in schemas:",
+        "elif id in schemas:",
+        tests=AWAITED,
+    ),
+    Mutant(
+        "an answer that there is no schema holds for records that came after the request",
+        "nodes/streams/io/awaited_schemas.py",
+        "answered &= sent_for",
+        "answered &= answered",
+        tests=AWAITED,
+    ),
+    Mutant(
+        "a registry that is behind overrules what other nodes have read there",
+        "nodes/streams/io/awaited_schemas.py",
+        "answered = {each for each in waiters if not verdicts.knows(self._source(each).number, id)}",
+        "answered = set(waiters)",
+        tests=AWAITED,
+    ),
+    Mutant(
+        "a later verdict takes the place of an earlier one: the record is dead after all",
+        "nodes/machine/ownership/schemas.py",
+        "if before > self.end(partition):",
+        "if before:",
+        tests=VERDICTS,
+    ),
+    Mutant(
+        "a schema that is registered later brings dead records back",
+        "nodes/machine/ownership/schemas.py",
+        "return number is not None and number < ends[at][1]",
+        "return number is not None",
+        tests=VERDICTS,
+    ),
+    Mutant(
+        "a job that goes on behind the end of its input forgets which records were dead",
+        "nodes/machine/ownership/ownership.py",
+        "if started is None or m.CONTINUES not in started.description:",
+        "if started is None or m.CONTINUES:",
+        tests=VERDICTS,
+    ),
+    Mutant(
+        "a record that is dead by its verdict is read where this node has the schema",
+        "holon/tracks/admission.py",
+        "payloads = [NO_VALUE if row in reasons else payload for row, payload in enumerate(payloads)]",
+        "payloads = list(payloads)",
+        tests=("tests/unit/holon/tracks/test_refused_records.py",),
+    ),
+    Mutant(
+        "a run that is cut forgets which of its records are dead",
+        "holon/formats/input_run.py",
+        "end, headers, passed, parts, self.refused)",
+        "end, headers, passed, parts)",
+        tests=("tests/unit/holon/tracks/test_refused_records.py",),
     ),
 )

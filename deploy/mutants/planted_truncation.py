@@ -67,8 +67,8 @@ TRUNCATION = (
     Mutant(
         "an end that is still to come is taken for lost",
         "nodes/machine/ownership/ownership.py",
-        "state.end_offset if state.end_reached and state.end_offset is not None",
-        "state.end_offset if state.end_offset is not None",
+        "(self.end_offset(partition) or 0) if self._partitions[partition].end_reached else 0",
+        "self.end_offset(partition) or 0",
         tests=(TESTS,),
     ),
     Mutant(

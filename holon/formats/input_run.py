@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,8 @@ class Input:
     """A run of records of the input partition as columns (what the log's chunk holds, without the log).
 
     ``headers`` None: no record has one. ``passed``: offset of the last record before rows were left out; -1: none were.
-    ``parts``: what the format requests beside values; None: it requests nothing, or no record has any.
+    ``parts``: what the format requests beside values; None: it requests nothing, or no record has any. ``refused``:
+    offsets of records that are dead whatever their values are, and why; None: there are none.
     """
 
     offsets: NDArray[np.int64]
@@ -27,6 +28,7 @@ class Input:
     headers: Sequence[bytes] | None = None
     passed: int = -1
     parts: RecordParts | None = None
+    refused: Mapping[int, str] | None = None
 
     def cut(self, start: int, stop: int) -> Input:
         """Rows ``start`` to ``stop`` (exclusive) as a run of their own, with what was left out in front of each."""
@@ -35,7 +37,7 @@ class Input:
         stamps, payloads = self.timestamps_ms[start:stop], self.payloads[start:stop]
         headers = None if self.headers is None else self.headers[start:stop]
         passed, parts = self.passed if whole else -1, None if self.parts is None else self.parts.cut(start, stop)
-        return Input(self.offsets[start:stop], stamps, payloads, end, headers, passed, parts)
+        return Input(self.offsets[start:stop], stamps, payloads, end, headers, passed, parts, self.refused)
 
     def take(self, kept: NDArray[np.bool_]) -> Input:
         """The rows of a mask; the position passes the others all the same."""

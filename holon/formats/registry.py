@@ -7,7 +7,7 @@ ever, so what is known of it is a part of the record's meaning and no state.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -43,6 +43,8 @@ class KnownSchemas:
     def __init__(self, url: str, given: Mapping[int, FoundSchema] | None = None) -> None:
         self.url = checked_url(url)
         self._found: dict[int, FoundSchema] = dict(given or {})
+        self.given = frozenset(self._found)
+        """Ids whose schemas are part of the job's code."""
         self._heads = {head_of(id) for id in self._found}
 
     def learn(self, id: int, found: FoundSchema) -> None:
@@ -67,12 +69,11 @@ class KnownSchemas:
 
     def missing(self, payloads: Sequence[bytes]) -> tuple[int, list[int]] | None:
         """The first payload whose schema is not known, and the ids of all such; None: all can be decoded."""
-        heads = {payload[:HEADER_BYTES] for payload in payloads} - self._heads
-        requested = {head for head in heads if len(head) == HEADER_BYTES and head[0] == MAGIC}
+        requested = other_heads(payloads, self._heads)
         if not requested:
             return None
         first = next(row for row, payload in enumerate(payloads) if payload[:HEADER_BYTES] in requested)
-        return first, sorted(id_of(head) for head in requested)
+        return first, sorted(map(id_of, requested))
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint: neither the address nor what is known."""
@@ -89,6 +90,12 @@ class RegistryFormat(Protocol):
 def schemas_of(format: object) -> KnownSchemas | None:
     """The schemas that a format needs to know before it decodes; None where it needs none."""
     return format.schemas if isinstance(format, RegistryFormat) else None
+
+
+def other_heads(payloads: Sequence[bytes], heads: Set[bytes]) -> Set[bytes]:
+    """The headers of values that name a schema, without these."""
+    found = {payload[:HEADER_BYTES] for payload in payloads} - heads
+    return {head for head in found if len(head) == HEADER_BYTES and head[0] == MAGIC}
 
 
 def id_of(head: bytes) -> int:

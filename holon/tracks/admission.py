@@ -88,6 +88,8 @@ def _summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted((Counter(one) + Counter(other)).items()))
 
 
+NO_VALUE = b""
+"""Decoded in place of a record that is dead in any case: values of a registry's schemas have a header."""
 FIRST_RECORDS = 100
 """Among so many events of a partition, one with an unusual time is worth a warning."""
 
@@ -192,17 +194,22 @@ class Admission:
         log_ts_ms: NDArray[np.int64],
         watermark_ms: int,
         parts: RecordParts | None = None,
+        refused_at: Mapping[int, str] | None = None,
     ) -> Admitted:
-        """Decide a run, starting from the partition's watermark before it.
+        """Decide a run, starting from the partition's watermark before it; ``refused_at`` is as in ``Input``.
 
         Raises what the source's ``filter`` raises, and ``JobError`` where the source is declared wrongly.
         """
+        reasons: dict[int, str] = {}
+        if refused_at:
+            reasons = {row: refused_at[at] for row, at in enumerate(offsets.tolist()) if at in refused_at}
+            payloads = [NO_VALUE if row in reasons else payload for row, payload in enumerate(payloads)]
         if self._decode_records is None:
             decoded = self.source.format.decode(payloads)
         else:
             decoded = self._decode_records(payloads, log_ts_ms, parts)
         rows = np.arange(len(payloads)) if decoded.rows is None else decoded.rows
-        dead = [RefusedEvent(index, None, reason) for index, reason in decoded.bad]
+        dead = [RefusedEvent(index, None, reasons.get(index, reason)) for index, reason in decoded.bad]
         dead += [RefusedEvent(*event) for event in decoded.bad_events]
         events = len(rows) + len(dead)
         log_ts_ms = log_ts_ms if decoded.rows is None else log_ts_ms[rows]

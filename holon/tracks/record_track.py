@@ -213,7 +213,7 @@ class RecordTrack:
 
     def _admit(self, run: Input) -> Admitted:
         watermark_ms = self.scope.record.watermark_ms
-        return self.admission.admit(run.payloads, run.offsets, run.timestamps_ms, watermark_ms, run.parts)
+        return self.admission.admit(run.payloads, run.offsets, run.timestamps_ms, watermark_ms, run.parts, run.refused)
 
     def _feed_batch(self, run: Input, admitted: Admitted) -> None:
         assert self.functions.batch is not None

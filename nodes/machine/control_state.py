@@ -10,6 +10,7 @@ import msgspec
 
 from nodes.machine import messages as m
 from nodes.machine.ownership.programs import ProgramState
+from nodes.machine.ownership.schemas import SchemaState
 
 NO_INCARNATION = -1
 MAX_CHECKPOINT_BYTES = 12 << 20
@@ -53,6 +54,7 @@ class ControlState(msgspec.Struct, array_like=True, kw_only=True):
     commands: list[str] = []  # ids of the commands that were taken, oldest first
     programs: ProgramState = ProgramState()
     layouts: tuple[str, str, str] = ("", "", "")  # as ``LayoutFold`` has them
+    schemas: SchemaState = SchemaState()
 
 
 class ControlCheckpoint(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -74,6 +76,8 @@ def encode_control_checkpoint(checkpoint: ControlCheckpoint) -> bytes:
         formats.append(m.PROGRAMS_VERSION)
     if any(checkpoint.state.layouts):
         formats.append(m.LAYOUTS_VERSION)
+    if checkpoint.state.schemas != SchemaState():
+        formats.append(m.SCHEMAS_VERSION)
     return m.seal(checkpoint, MAX_CHECKPOINT_BYTES, max(formats, default=m.FIRST_VERSION))
 
 

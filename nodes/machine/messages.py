@@ -7,7 +7,7 @@ which would fold another state than its peers without it (``docs/design/control.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -34,6 +34,8 @@ PROGRAMS_VERSION = 8
 """Since this one a transactional job may change its program while it runs."""
 LAYOUTS_VERSION = 8
 """Since this one keys of a transactional job may get other homes, and it more partitions."""
+SCHEMAS_VERSION = 9
+"""Since this one nodes agree on which schemas a registry has, before they read records of them."""
 MAX_CONTROL_BYTES = 1 << 20
 FORMER_BROADCAST_BYTES = 64 << 20
 MAX_BROADCAST_BYTES = 4 << 30
@@ -44,6 +46,7 @@ Natural = Annotated[int, msgspec.Meta(ge=0)]
 Incarnation = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Partition = Annotated[int, msgspec.Meta(ge=0, lt=MAX_PARTITIONS)]
 Version = Annotated[int, msgspec.Meta(ge=1)]
+SchemaId = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_CONTROL_BYTES)]
 
@@ -52,11 +55,12 @@ class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     """The common part of all messages: the incarnation of the job that they belong to (0 is the first)."""
 
     incarnation: Incarnation
+    since: ClassVar[int] = FIRST_VERSION
 
     @property
     def format(self) -> int:
         """The first format that has this message's fields: readers of an older one have to stop."""
-        return FIRST_VERSION
+        return self.since
 
 
 UPSTREAM = "upstream"
@@ -94,9 +98,7 @@ class Hello(Message, frozen=True, tag="hello"):
     number: Annotated[int, msgspec.Meta(ge=-1)] = -1
     node_incarnation: Natural = 0
 
-    @property
-    def format(self) -> int:
-        return COLUMNS_VERSION
+    since: ClassVar[int] = COLUMNS_VERSION
 
 
 UNCOUNTED_INCARNATION = 2**32 - 1
@@ -118,9 +120,7 @@ class Leaving(Message, frozen=True, tag="leaving"):
     node: Name
     node_incarnation: Natural = 0
 
-    @property
-    def format(self) -> int:
-        return NUMBERED_VERSION
+    since: ClassVar[int] = NUMBERED_VERSION
 
 
 class Alive(Message, frozen=True, tag="alive"):
@@ -136,9 +136,7 @@ class Goodbye(Message, frozen=True, tag="bye"):
     node: Name
     node_incarnation: Natural = 0
 
-    @property
-    def format(self) -> int:
-        return NUMBERED_VERSION
+    since: ClassVar[int] = NUMBERED_VERSION
 
 
 class Claim(Message, frozen=True, tag="claim"):
@@ -246,9 +244,7 @@ class ShardWanted(SlotWanted, frozen=True, tag="want shard"):
 
     shard: Partition = 0
 
-    @property
-    def format(self) -> int:
-        return SHARDS_VERSION
+    since: ClassVar[int] = SHARDS_VERSION
 
 
 class EndOfInput(Message, frozen=True, tag="end"):
@@ -284,9 +280,23 @@ class Crashed(Message, frozen=True, tag="crashed"):
     code_hash: Text
     how: Text
 
-    @property
-    def format(self) -> int:
-        return 3
+    since: ClassVar[int] = NUMBERED_VERSION
+
+
+class SchemasFound(Message, frozen=True, tag="schemas"):
+    """A registry's answers to a node about records of a partition; the first verdict counts. Since version 9.
+
+    ``known``: ids that it has, for all partitions of the ``source`` (its place among the job's). ``before``: all other
+    ids are unknown in records of the partition before this offset; 0: none is.
+    """
+
+    node: Name
+    partition: Partition
+    source: Natural
+    known: list[SchemaId] = []
+    before: Natural = 0
+
+    since: ClassVar[int] = SCHEMAS_VERSION
 
 
 class LargeDelta(Message, frozen=True, tag="large"):
@@ -295,9 +305,7 @@ class LargeDelta(Message, frozen=True, tag="large"):
     node: Name
     partition: Partition
 
-    @property
-    def format(self) -> int:
-        return LARGE_VERSION
+    since: ClassVar[int] = LARGE_VERSION
 
 
 class Command(Message, frozen=True, tag="command"):
@@ -323,9 +331,7 @@ class ShardedSent(SlotSent, frozen=True, tag="sharded"):
 
     shards: list[Partition] = []
 
-    @property
-    def format(self) -> int:
-        return SHARDS_VERSION
+    since: ClassVar[int] = SHARDS_VERSION
 
 
 class PunctuationSent(Message, frozen=True, tag="punctuation"):
@@ -360,6 +366,7 @@ ControlMessage = (
     | EndOfInput
     | Failed
     | Crashed
+    | SchemasFound
     | LargeDelta
     | Command
 )

@@ -21,7 +21,7 @@ from nodes.machine.config import WantedInput
 from nodes.machine.node import Node
 from nodes.runtime.control_reader import ControlReader
 from nodes.runtime.heartbeat_topics import HeartbeatTopics
-from nodes.streams.io.awaited_schemas import AwaitedSchemas
+from nodes.streams.io.awaited_schemas import AwaitedSchemas, ReadableRecords
 from nodes.streams.io.fetching import Fetched, Fetching
 from nodes.streams.io.inputs import input_of
 from nodes.streams.io.joining import Joining
@@ -38,9 +38,7 @@ CHECK_INTERVAL_MS = 20
 LARGE_READ_BYTES = 4 << 20
 """Half of what a read gives at most: beyond it there is probably more."""
 FEW_RECORDS = 30_000
-"""Input of several partitions is processed in one step up to about so much. With 1,000 a backlog costs half as much CPU
-again, and memory of fetched records is reused later.
-"""
+"""About so much input of several partitions is processed in one step: with 1,000 a backlog costs half as much again."""
 LONG_STEP_MS = 50
 """Where processing takes longer, results do not wait for the next partition's."""
 
@@ -268,11 +266,12 @@ class Driver:
             if ready is not None and self._source[wanted.partition] not in ready:
                 continue
             self.truncation.verify_begin(wanted)
-            chunk = self._readable(wanted, self._read_input(wanted))
+            chunk, refused = self._readable(wanted, self._read_input(wanted))
             if chunk.next_offset > wanted.offset:
                 self.crashpoint("after-read")
                 records += len(chunk)
-                self._events.append(e.InputRead(wanted.partition, wanted.version, input_of(chunk), self._is_cut(chunk)))
+                run, more = input_of(chunk, refused), self._is_cut(chunk)
+                self._events.append(e.InputRead(wanted.partition, wanted.version, run, more))
                 if records >= FEW_RECORDS or self._slow:
                     break
         if not self._events:
@@ -283,9 +282,10 @@ class Driver:
         self._slow = not 0 <= self.now_ms() - began_ms <= LONG_STEP_MS
         return True
 
-    def _readable(self, wanted: WantedInput, chunk: FetchedRecords) -> FetchedRecords:
+    def _readable(self, wanted: WantedInput, chunk: FetchedRecords) -> ReadableRecords:
         """The records whose schemas are known; the partition waits for those of the others."""
-        return chunk if self.schemas is None else self.schemas.readable(wanted.partition, chunk, self.now_ms())
+        schemas, partition = self.schemas, wanted.partition
+        return ReadableRecords(chunk) if schemas is None else schemas.readable(partition, chunk, self.now_ms())
 
     def _query_ends(self) -> None:
         """Query the ends of silent inputs: only the log's answer proves that nothing has come; a read may be late."""

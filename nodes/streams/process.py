@@ -9,6 +9,7 @@ import signal
 import threading
 import uuid
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from types import FrameType
 
 from holon.formats.registry import FoundSchema, schemas_of
@@ -40,7 +41,7 @@ from nodes.settings.settings import Settings
 from nodes.streams.control_history import JobControlHistory
 from nodes.streams.crashing_records import RecordsApart
 from nodes.streams.driver import Driver
-from nodes.streams.io.awaited_schemas import AwaitedSchemas
+from nodes.streams.io.awaited_schemas import Answered, AwaitedSchemas, FoundIds
 from nodes.streams.io.inputs import use_parts
 from nodes.streams.io.joining import FellBehind
 from nodes.streams.jobs import heartbeat_topic, open_history, with_policy
@@ -81,8 +82,9 @@ def node_config(settings: Settings, number: int, expected: int, until: Sequence[
     )
 
 
-def awaited_schemas(run: JobRun, settings: RegistrySettings) -> AwaitedSchemas | None:
+def awaited_schemas(node: Node, log: Log, settings: RegistrySettings) -> AwaitedSchemas | None:
     """The schemas that the job's input names; None where it names none."""
+    run = node.run
     if not any(schemas_of(source.format) for source in run.job.sources):
         return None
     from nodes.schema_registry.client import RegistryClient  # HTTP and TLS: 20 ms of a start that few nodes need
@@ -90,7 +92,11 @@ def awaited_schemas(run: JobRun, settings: RegistrySettings) -> AwaitedSchemas |
     def fetch(url: str, id: int) -> FoundSchema:
         return RegistryClient(url, settings).fetch(id)
 
-    return AwaitedSchemas(run.layout, fetch, logger.warning, lambda: ThreadSaver("schemas"))
+    def write(found: FoundIds) -> None:
+        log.send(run.job.control_topic, 0, [m.encode(m.SchemasFound(run.incarnation, node.config.node, *found))])
+
+    own, saver = node.ownership, partial(ThreadSaver[Answered], "schemas")
+    return AwaitedSchemas(run.layout, fetch, lambda: own.schemas, write, logger.warning, saver)
 
 
 class NodeProcess(NodeShell):
@@ -149,7 +155,7 @@ class NodeProcess(NodeShell):
         patient = PatientCheckpoints(
             checkpoints, self._leaving, leave_s=settings.checkpoints.shutdown_timeout_ms / 1000
         )
-        schemas = awaited_schemas(run, settings.schema_registry)
+        schemas = awaited_schemas(self.node, log, settings.schema_registry)
         if schemas is not None:
             self.metrics.meter.awaiting_schema = schemas.count
         self.driver = Driver(

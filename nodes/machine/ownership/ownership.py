@@ -2,9 +2,7 @@
 
 Two rules for this file. The state is a function of the records read so far and of nothing else: no clock, no liveness,
 no node's own name. So nodes that have read the same prefix agree. A record that cannot be valid has no effect and is
-never an error, since every node has to get past the same records.
-
-Ownership by the order of one log partition takes the place of a coordinator. Every rule is in docs/design/control.md.
+never an error, since every node has to get past the same records. Every rule is in docs/design/control.md.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ from nodes.machine.facts import Fact
 from nodes.machine.ownership import commands as c
 from nodes.machine.ownership.layouts import LayoutFold
 from nodes.machine.ownership.programs import COMMANDS, ProgramFold
+from nodes.machine.ownership.schemas import SchemaFold
 from wcrdt.replica.slots import Position
 
 
 class Ownership:
     """The folded control topic.
 
-    Args: ``partitions`` holds until the first JobStarted, whose number of partitions takes its place: compare
-    ``partitions`` and ``fingerprint`` with the own job's, and refuse to go on if they differ. ``owners_save``: a
-    checkpoint counts only from the owner of its partition, under its claim.
+    Args: ``partitions`` holds until the first JobStarted gives another number: compare it and ``fingerprint`` with the
+    own job's. ``owners_save``: a checkpoint counts only from the owner of its partition, under its claim.
     """
 
     def __init__(self, partitions: int, *, owners_save: bool = False) -> None:
@@ -59,6 +57,8 @@ class Ownership:
         self._merged: list[m.MergedSaved] = []  # oldest first
         self._partitions = [ControlledPartition() for _ in range(partitions)]
         self.programs, self.layouts = ProgramFold(), LayoutFold()
+        if started is None or m.CONTINUES not in started.description:  # else the same input may be read again
+            self.schemas = SchemaFold()
         self._durable = Durable()
 
     # --- as one value -------------------------------------------------------------------------------------------
@@ -79,6 +79,7 @@ class Ownership:
             commands=list(self._commands),
             programs=self.programs.state(),
             layouts=(self.layouts.proposed, self.layouts.outcome, self.layouts.layout),
+            schemas=self.schemas.state(),
         )
 
     def restore(self, state: ControlState) -> None:
@@ -90,6 +91,7 @@ class Ownership:
         self._node_incarnations, self._commands = dict(state.node_incarnations), dict.fromkeys(state.commands)
         self._merged, self._partitions = list(state.merged), [known.copied() for known in state.partitions]
         self.programs, self.layouts = ProgramFold(state.programs), LayoutFold(*state.layouts)
+        self.schemas = SchemaFold(state.schemas)
 
     @classmethod
     def restored(cls, state: ControlState) -> Ownership:
@@ -201,9 +203,8 @@ class Ownership:
 
     def _merged_saved(self, saved: m.MergedSaved) -> list[Fact]:
         named = is_merged_name(saved.name, saved.incarnation, saved.control_offset)
+        named &= all(saved.name != each.name for each in self._merged)
         if not named or len(saved.broadcast_offsets) != len(self._partitions):
-            return []
-        if any(saved.name == each.name for each in self._merged):
             return []
         last = self._merged[-1] if self._merged else None
         if last is not None and (
@@ -325,8 +326,7 @@ class Ownership:
 
     def known_end(self, partition: int) -> int:
         """How far the input went at least when its end was declared; 0 if that is not known."""
-        state = self._partitions[partition]
-        return state.end_offset if state.end_reached and state.end_offset is not None else 0
+        return (self.end_offset(partition) or 0) if self._partitions[partition].end_reached else 0
 
     def failure(self, partition: int, code_hash: str) -> m.Failed | None:
         """Why nobody may take up this partition with this code, if so."""
@@ -364,8 +364,7 @@ class Ownership:
     def durable_answered(self, depth: int = 1) -> Position:
         """The window position that every partition has answered in a checkpoint: windows up to it may be dropped.
 
-        ``depth`` 1 takes the newest checkpoints, 2 those before them. If the newer ones are damaged, windows that were
-        dropped under depth n cannot be answered again from a checkpoint older than the n-th.
+        ``depth`` n takes the n-th newest checkpoints: from older ones, windows dropped so cannot be answered again.
         """
         return self._durable.at(self._partitions, depth)[0]
 
@@ -396,5 +395,6 @@ _HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {  # heartb
     m.EndOfInput: Ownership._end_of_input,
     m.Failed: Ownership._failed,
     m.Crashed: Ownership._crashed,
+    m.SchemasFound: lambda own, found: own.schemas.take(found.source, found.partition, found.known, found.before),
     m.Command: Ownership._command,
 }

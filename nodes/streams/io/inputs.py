@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from holon.formats.formats import headers_requested_by
@@ -21,8 +22,8 @@ def use_parts(log: Log, job: Job[Any], topic: str | None = None) -> None:
             log.use_record_parts(topic or source.topic, headers)
 
 
-def input_of(chunk: FetchedRecords) -> Input:
-    """The same records, without the log."""
+def input_of(chunk: FetchedRecords, refused: Mapping[int, str] | None = None) -> Input:
+    """The same records, without the log; ``refused`` is as in ``Input``."""
     return Input(
         chunk.offsets,
         chunk.timestamps_ms,
@@ -30,4 +31,5 @@ def input_of(chunk: FetchedRecords) -> Input:
         chunk.next_offset,
         chunk.found_headers,
         parts=chunk.parts,
+        refused=refused,
     )

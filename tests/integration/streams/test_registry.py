@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,6 +22,7 @@ from nodes.schema_registry.client import RegistryClient
 from nodes.schema_registry.commands import fetch_missing
 from nodes.settings.schema_registry import RegistrySettings
 from nodes.settings.value_types import Secret
+from tests.integration import jobs_mixed
 from tests.integration.certificates import make_certificates
 from tests.integration.fleet_support import SLOWLY_SUSPECTED, Command, Stage, owners
 from tests.integration.jobs_mixed import INPUT, Event
@@ -41,9 +43,9 @@ def registry(tmp_path: Path) -> Iterator[RegistryProcess]:
 class AvroStage(Stage):
     """Events as Avro, by one of two schemas: of partition 0 by ``schema``, of the others by the first."""
 
-    def __init__(self, folder: Path, registry: RegistryProcess) -> None:
+    def __init__(self, folder: Path, registry: RegistryProcess, *definitions: str) -> None:
         self.reference = f"{JOB}?port={registry.port}"
-        super().__init__(folder, SLOWLY_SUSPECTED)
+        super().__init__(folder, *(definitions or (SLOWLY_SUSPECTED,)))
         self.ids = [registry.register("in-value", json.dumps(schema)) for schema in (FIRST, SECOND)]
         self.schema = 0
 
@@ -52,9 +54,10 @@ class AvroStage(Stage):
         schema = fastavro.parse_schema([FIRST, SECOND][number])
         events = [msgspec.json.decode(row, type=Event) for row in rows]
         self.events[partition] += events
-        self.log.append(INPUT, partition, [self._written(schema, self.ids[number], event) for event in events])
+        self.log.append(INPUT, partition, [self.written(schema, self.ids[number], event) for event in events])
 
-    def _written(self, schema: Any, id: int, event: Event) -> bytes:
+    @staticmethod
+    def written(schema: Any, id: int, event: Event) -> bytes:
         out = BytesIO()
         out.write(head_of(id))
         fastavro.schemaless_writer(out, schema, msgspec.to_builtins(event) | {"source": None})
@@ -104,6 +107,35 @@ def test_a_fleet_waits_for_a_registry_only_where_it_must_and_is_exact(
     ]
     with Command("replay", stage.reference, "--json", stage=stage) as command:
         assert command.json()["deterministic"]
+    stage.log.close()
+
+
+def test_a_schema_that_is_registered_between_the_reads_of_two_nodes_means_the_same_to_both(
+    tmp_path: Path, registry: RegistryProcess
+) -> None:
+    """The first node finds it lacking; the second one reads all again, and would find it."""
+    stage = AvroStage(tmp_path, registry, "node.checkpoint_interval_ms=600000")
+    stage.feed(200)
+    run = stage.open()
+    later = jobs_mixed.event(1000)
+    stage.log.append(INPUT, 0, [stage.written(fastavro.parse_schema(FIRST), 3, later)])
+    at = stage.log.end_offset(INPUT, 0) - 1
+    letters = partial(stage.log.end_offset, "mixed.dead", 0)
+    with stage.fleet(1) as fleet:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: letters() == 1 and monitor.progress[0] == at + 1, "it is dead", fleet)
+        assert registry.register("in-value", json.dumps({**FIRST, "doc": "the third"})) == 3
+        stage.add(fleet, 1)
+        assert fleet.kill(0)
+        stage.until(monitor, lambda: owners(monitor)[0] == 1, "partition 0 is taken over", fleet)
+        with Command("dlq", "replay", stage.reference, f"0:{at}", "--json", stage=stage) as command:
+            assert command.json()["appended"] == {"0": 1}
+        stage.events[0].append(later)
+        done = stage.finish(run, fleet)
+    stage.assert_exact()
+    assert (done.counts().accepted, done.counts().dead, letters()) == (stage.fed, 1, 1)
+    with Command("dlq", "list", stage.reference, "--json", stage=stage) as command:
+        assert [(x["offset"], x["reason"]) for x in command.json()["letters"]] == [(at, "the registry has no schema 3")]
     stage.log.close()
 
 

@@ -28,6 +28,7 @@ CONTROL: list[m.ControlMessage] = [
     m.SlotWanted(1, "node-2", 3, 99, 1),
     m.EndOfInput(1, 3, 100),
     m.Failed(1, "node-1", 3, 42, "c0de", "ValueError: no"),
+    m.SchemasFound(1, "node-1", 3, 0, [1, 2**32 - 1], 100),
     m.Command(1, "stop"),
 ]
 TRACK = TrackDelta((0, 0), (10, 2), 5_000, [WindowChange("highest", 0, 10_000, [7, [1, 2]])])
@@ -119,6 +120,7 @@ def test_an_intact_message_of_a_newer_version_is_told_from_a_damaged_one() -> No
         ("job", 0, "fingerprint", 2**40, {}),
         ("job", 0, "fingerprint", 0, {}),
         ("end", 0, 0, -5),
+        ("schemas", 0, "node", 0, 0, [2**32], 0),
         ("slot", 0, [0, 0, None, None, []]),
         (),
     ],

@@ -39,6 +39,7 @@ control = st.one_of(
     ).map(named_merged),
     st.builds(m.SlotWanted, incarnations, names, partition_numbers, few, few),
     st.builds(m.EndOfInput, incarnations, partition_numbers, few),
+    st.builds(m.SchemasFound, incarnations, names, partition_numbers, few, st.lists(few, max_size=2), few),
     st.builds(m.Failed, incarnations, names, partition_numbers, few, st.sampled_from(["c", "d"]), names),
     st.builds(
         m.Command, incarnations, st.sampled_from(["stop", "retry", "go"]), st.just(""), st.sampled_from(["", "1", "2"]),
