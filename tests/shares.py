@@ -12,7 +12,7 @@ import pytest
 Test = TypeVar("Test", bound=Callable[..., object])
 
 
-def share_of(names: Iterable[str], of: int, module: str) -> list[Any]:
+def share_of(names: Iterable[Any], of: int, module: str) -> list[Any]:
     """All ``names`` as parameters. One of ``of`` is drawn for the run, by its base seed; the others are nightly.
 
     ``module`` is the test's own: where each draws one log, one run draws the other one elsewhere.

@@ -26,7 +26,9 @@ FIFTH_SEED = 1 << 44
 SIXTH_SEED = 1 << 45
 """Seeds from here on meet shards and sliding windows of flows, too."""
 SEVENTH_SEED = 1 << 46
-"""New seeds are drawn from here on: they meet windows driven by data, too, and newer jobs more often."""
+"""Seeds from here on meet windows driven by data, too, and newer jobs more often."""
+EIGHTH_SEED = 1 << 47
+"""New seeds are drawn from here on: they meet records that name schemas of a registry, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

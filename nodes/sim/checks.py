@@ -18,6 +18,7 @@ from nodes.machine.ownership.ownership import Ownership
 from nodes.results.reader import OutputReader
 from nodes.sim.case import Case
 from nodes.sim.expected import Expected, Record, canonical, dead_rows_of, expect, results_of
+from nodes.sim.faults.registry import judged
 from nodes.sim.faults.upstream_duplicates import first_copies
 from nodes.sim.inputs.decoding import event_of
 from nodes.sim.node_process import InvariantBroken
@@ -126,14 +127,14 @@ def input_of(world: Checked) -> list[list[tuple[int, bytes | None]]]:
     """
     ownership = read_ownership(world.log, world.run.job)
     assert ownership is not None
-    found = []
+    found: list[list[tuple[int, bytes | None]]] = []
     for partition, place in enumerate(world.run.layout.places()):
         chunk = whole(world.log, *place)
         counted = first_copies(chunk.headers)
         records = zip(chunk.timestamps_ms.tolist(), chunk.values, counted, strict=True)
         given = [(stamp, payload if counts else None) for stamp, payload, counts in records]
         found.append(given[: ownership.end_offset(partition)])
-    return found
+    return judged(world.run, ownership.schemas, found) if world.options.registry else found
 
 
 def outputs(world: Checked, output: str) -> list[bytes]:

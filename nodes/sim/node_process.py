@@ -17,6 +17,7 @@ from nodes.sim.faults.backlogs import BusyNode, Turns
 from nodes.sim.faults.flaky_log import NodeLog
 from nodes.sim.faults.lost_writes import Parcel
 from nodes.sim.faults.network_partitions import STALE, Cut, no_cut
+from nodes.sim.faults.registry import awaited
 from nodes.sim.store import FlakyCheckpoints, LateLoader, LateSaver
 from nodes.streams.control_history import JobControlHistory
 from nodes.streams.driver import Driver
@@ -95,6 +96,7 @@ class NodeProcess:
             merger=self.savers[1] if options.save_ms else None,
             piece_bytes=SMALL_PIECE_BYTES if options.seed % 4 == 0 else PIECE_BYTES,
             control_at=history.offset,
+            schemas=awaited(world, name, self.log, history.ownership.schemas),
         )
         self._slots = self.node.replica.slots
         self._frontier_ms = self.node.replica.frontier_ms
@@ -102,6 +104,17 @@ class NodeProcess:
     def clock_ms(self) -> int:
         """The time by this node's clock."""
         return self.offset_ms + int((self.world.now_ms + self.turns.spent_ms) * self.rate)
+
+    @property
+    def awaits(self) -> bool:
+        """Whether something that it loads, or requests from a registry, is on its way."""
+        schemas = self.driver.schemas
+        return self.loader.busy or (schemas is not None and schemas.count() > 0)
+
+    @property
+    def writes(self) -> bool:
+        """Whether something that it saves or sends is on its way."""
+        return any(saver.busy for saver in self.savers) or any(self.log.transit.waiting())
 
     def turn(self) -> None:
         """One turn of the driver. Raises what ends the incarnation, and ``InvariantBroken``."""

@@ -61,7 +61,8 @@ class Options:
     ``continued``: so often the job goes on behind the end of its input; ``continued_early``: while nodes are still
     there; ``bounded``: nodes know the end before it is declared, and records come behind it at once.
     ``most_parts``: so many checkpoints in a row hold what has changed (0: none); ``parts_pause`` whole ones follow one
-    that is large. ``code_changes``: the chance of a step to meet other code of the job.
+    that is large. ``code_changes``: the chance of a step to meet other code of the job. ``registry``: records name
+    schemas of a registry, so many of them one that is registered late or never.
     """
 
     seed: int
@@ -115,6 +116,7 @@ class Options:
     code_changes: float = 0.0
     most_parts: int = 0
     parts_pause: int = 0
+    registry: float = 0.0
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""

@@ -24,6 +24,7 @@ from nodes.sim.faults.code_changes import CodeChanges
 from nodes.sim.faults.continuing import Continuing
 from nodes.sim.faults.isolation import Isolation
 from nodes.sim.faults.network_partitions import NETSPLITS, STALE, draw_cut
+from nodes.sim.faults.registry import of_registry
 from nodes.sim.faults.stress import Stress
 from nodes.sim.faults.truncation import Truncating
 from nodes.sim.faults.upstream_duplicates import start_upstream
@@ -80,7 +81,7 @@ class World:
             self.log.create_topic(topic, partitions)
         if options.upstream:
             start_upstream(self.log, self.case.topic)
-        job = self.case.make(options)
+        job = of_registry(self.case.make(options), options)
         use_parts(self.log, job)
         self.run = open_job(self.log, job, bounded=self.case.bounded)
         self.continuing = Continuing(self)
@@ -357,11 +358,10 @@ class World:
             20 * options.tick_ms,
             2 * idle_timeout_ms(options) if self.case.idle else 0,  # the idle timeout, and its punctuation's way
         )
-        if any(process.loader.busy for process in self.processes):
+        if any(process.awaits for process in self.processes):
             self.appended_ms = self.now_ms  # the quiet time begins behind it
             return False
-        savers = [saver for process in self.processes for saver in process.savers]
-        if any(saver.busy for saver in savers) or any(any(p.log.transit.waiting()) for p in self.processes):
+        if any(process.writes for process in self.processes):
             return False
         if self.truncating.refuses:
             return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 
+from nodes.sim.faults.registry import naming_schemas
 from nodes.sim.faults.upstream_duplicates import from_upstream
 from nodes.sim.inputs.feed import Feed
 from nodes.sim.jobs import CASES
@@ -29,6 +30,8 @@ def make_input(options: Options, rng: random.Random, *, first: int = 0, begin_ms
             now += rng.randint(0, options.spread_ms)
             at = 0 if rng.random() < options.preloaded else options.feed_ms * index // max(count, 1)
             feeds.append(Feed(at, partition, _payload(options, rng, first + index * fed + partition, now)))
+    if options.registry:
+        feeds = naming_schemas(feeds, options)
     # Stable: the order within a partition is that of the times, then of the making.
     feeds.sort(key=_time_of)
     return sorted(from_upstream(feeds, options, first), key=_time_of) if options.upstream else feeds
