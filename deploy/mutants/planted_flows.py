@@ -6,6 +6,7 @@ from deploy.mutants.model import Mutant
 
 ARITHMETIC = ("tests/unit/holon/dataflow/test_arithmetic.py",)
 FLOW = ("tests/unit/holon/dataflow/test_flow.py",)
+SHARDED_KEYS = ("tests/unit/holon/dataflow/test_sharded_keys.py",)
 DEAD_ROWS = ("tests/unit/holon/dataflow/test_dead_rows.py",)
 KINDS = ("tests/unit/holon/dataflow/test_kinds.py",)
 LATE = ("tests/unit/holon/dataflow/test_late.py",)
@@ -18,6 +19,13 @@ USER_JOBS = ("tests/sim/user_jobs/test_simulated.py",)
 NEXMARK = ("tests/unit/nexmark/test_flows.py",)
 
 FLOWS = (
+    Mutant(
+        "explain shows sharded keys where an idle timeout lets all nodes hold them",
+        "holon/dataflow/flow.py",
+        "if idle is not None:",
+        "if idle is not None and not step.sharded:",
+        tests=SHARDED_KEYS,
+    ),
     Mutant(
         "bids on the border of two windows of q7 match their own window alone",
         "nexmark/flows/windows.py",

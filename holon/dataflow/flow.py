@@ -34,13 +34,15 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Step)
 
 
+ALL_TO_ALL = "all-to-all: "
 _GIVE_TYPE = "give a Struct of them, as in ArrowColumns(Bid)"
 
 
 class ExplainedStep(NamedTuple):
     """A step: the one that it follows (None: it is a source), and whether it works on columns, or why not.
 
-    ``also_after``: the others that a union follows; ``topics``: those of a source.
+    ``also_after``: the others that a union follows; ``topics``: those of a source. ``keys``: of windows, whether the
+    partition that answers for a key alone holds it (``sharded``) or each node does (``all-to-all``), and why.
     """
 
     step: int
@@ -50,6 +52,7 @@ class ExplainedStep(NamedTuple):
     how: str
     also_after: tuple[int, ...] = ()
     topics: tuple[str, ...] = ()
+    keys: str = ""
 
 
 class Flow:
@@ -254,6 +257,7 @@ class Flow:
                 self._how(step),
                 tuple(other.number for other in step.others) if isinstance(step, United) else (),
                 tuple(source.topic for source, entry in self._sources if entry is step),
+                self._keys(step) if isinstance(step, Aggregation) else "",
             )
             for step in self._steps
         ]
@@ -264,6 +268,20 @@ class Flow:
             return step.how()
         found = self._reads_kinds(source, step)
         return f"{ROW_BY_ROW}{found}" if isinstance(found, str) else "columns"
+
+    def _keys(self, step: Aggregation) -> str:
+        """Where the keys of its windows are held, and why."""
+        idle = next((source.topic for source, _ in self._sources if source.idle_timeout_ms is not None), None)
+        if step.alone:
+            return "per partition: each holds the keys of its own rows"
+        if not step.sharded:
+            what = "one group of all rows" if step.key is None else "its key_by is without sharded=True"
+            return f"{ALL_TO_ALL}{what}"
+        if step.stage > 0:
+            return f"{ALL_TO_ALL}its rows come from windows, and only those of records are sent by key"
+        if idle is not None:
+            return f"{ALL_TO_ALL}the source {idle} has idle=, and punctuation may void what was sent"
+        return "sharded: the partition that answers for a key holds it"
 
     # --- what streams use ---------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from holon.dataflow.flow import ExplainedStep
 
-BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 230, 54, 30, 44, 20
+BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 230, 69, 30, 44, 20
 TITLE_HEIGHT = 30
 SHOWN = 34
 """So many characters of a line fit into a box; the whole text shows under the pointer."""
@@ -67,11 +67,12 @@ def _box(step: ExplainedStep, column: int, row: int) -> str:
     x, y = _corner(column, row)
     fill = COLUMNS if step.how.startswith("columns") else BY_ROW if step.how.startswith("row by row") else OTHER
     texts = [(16, "bold", f"{step.step} {step.verb}"), (31, "normal", step.line), (46, "normal", step.how)]
+    texts += [(61, "normal", step.keys)] if step.keys else []
     shown = "".join(
         f'<text x="{x + 8}" y="{y + down}" font-weight="{weight}">{escape(_short(text))}</text>'
         for down, weight, text in texts
     )
-    whole = escape(f"step {step.step} ({step.verb}, {step.line}) {step.how}".rstrip())
+    whole = escape(" ".join(filter(None, (f"step {step.step} ({step.verb}, {step.line})", step.how, step.keys))))
     return (
         f'<g><title>{whole}</title><rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" '
         f'fill="{fill}" stroke="#888"/>{shown}</g>'

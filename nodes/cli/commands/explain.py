@@ -25,6 +25,8 @@ def explain(
 ) -> None:
     """Show the steps of a flow: where each was written, what it follows, and whether it works on columns, or why not.
 
+    Of windows also whether keys are sharded among partitions or held by all nodes, and why.
+
     Nothing is run, and no log is opened.
     """
     found = flow_named(flow)
@@ -37,8 +39,10 @@ def explain(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("step", "verb", "after", "where", "how", title=f"flow {found.name}")
+    table = Table("step", "verb", "after", "where", "how", "keys", title=f"flow {found.name}")
     for step in steps:
         verb = " ".join([step.verb, ", ".join(step.topics)]).rstrip()
-        table.add_row(str(step.step), verb, "" if step.after is None else str(step.after), step.line, step.how)
+        table.add_row(
+            str(step.step), verb, "" if step.after is None else str(step.after), step.line, step.how, step.keys
+        )
     Console().print(table)

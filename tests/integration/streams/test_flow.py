@@ -110,5 +110,8 @@ def test_explain_shows_the_steps_of_a_flow_and_refuses_a_job(tmp_path: Path) -> 
     verbs = ["source", "filter", "reject", "map", "sink", "agg", "top", "sink"]
     assert [step["verb"] for step in shown["steps"]] == verbs
     assert [step["how"] for step in shown["steps"]] == ["", *["columns"] * 3, "", *["columns"] * 2, ""]
+    assert [step["keys"] for step in shown["steps"] if step["keys"]] == [
+        "all-to-all: its key_by is without sharded=True"
+    ]
     with Command("explain", "examples.top_items:job", "--json") as command:
         assert "a Job, which has no steps" in command.json(exit_code=2)["error"]["message"]

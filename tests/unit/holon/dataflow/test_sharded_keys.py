@@ -10,6 +10,7 @@ from holon.dataflow import Count, Flow, Session, Tumbling
 from holon.dataflow.errors import FlowError
 from holon.outputs.shards import shard_of
 from holon.testing import JobTestDriver
+from nodes.machine.config import contributed_states
 
 PARTITIONS = 3
 
@@ -106,3 +107,48 @@ def test_windows_of_slices_are_the_same_and_each_partition_has_its_keys(items: i
 def test_slices_are_sharded_and_what_marks_them_is_not() -> None:
     assert windows_of_slices(True).job.program.sharded == {"agg2", "agg4", "agg6"}
     assert not windows_of_slices(False).job.program.sharded
+
+
+# --- what is shown of it ----------------------------------------------------------------------------------------------
+
+
+def of_all_kinds(sharded: bool, idle: str | None) -> Flow:
+    """Windows of a fixed time and of slices, with keys and without, of records and of windows, of all and of each."""
+    flow = Flow("kinds")
+    sales = flow.source("sales", Json(Sale), time=lambda s: s.at, idle=idle)
+    by_item = sales.key_by(lambda s: s.item, sharded=sharded)
+    totals = by_item.window(Tumbling(100)).agg(lambda g: Total(g.key, g.count()))
+    by_item.window(Session(30, 10)).agg(lambda g: (g.key, g.count())).sink("visits")
+    totals.key_by(lambda t: t.item, sharded=sharded).window(Tumbling(1000)).agg(lambda g: (g.key,)).sink("again")
+    sales.window(Tumbling(100)).agg(lambda g: g.count()).sink("all")
+    own = sales.per_partition().key_by(lambda s: s.item)
+    own.window(Tumbling(100)).agg(lambda g: (g.key, g.count())).sink("own")
+    return flow
+
+
+class Total(msgspec.Struct):
+    item: int
+    count: int
+
+
+@pytest.mark.parametrize("sharded", [True, False])
+@pytest.mark.parametrize("idle", [None, "5s"])
+def test_explain_shows_of_each_window_who_holds_its_keys_and_why(sharded: bool, idle: str | None) -> None:
+    flow = of_all_kinds(sharded, idle)
+    shown = {f"agg{step.step}": step.keys for step in flow.explain() if step.keys}
+    alone, *_ = [name for name, keys in shown.items() if keys.startswith("per partition")]
+    declared = flow.job.program.windowed()
+    assert {name for name in declared if not name.endswith("due")} == set(shown) and not declared[alone].shared
+    apart = {name for name, keys in shown.items() if keys.startswith("sharded: ")}
+    assert apart == contributed_states(flow.job), "what nodes do"
+    assert len(apart) == (2 if sharded and idle is None else 0)
+    assert all(keys.startswith("all-to-all: ") for name, keys in shown.items() if name not in apart | {alone})
+    reasons = [keys.removeprefix("all-to-all: ") for keys in shown.values() if keys.startswith("all-to-all: ")]
+    assert "one group of all rows" in reasons
+    assert ("its rows come from windows, and only those of records are sent by key" in reasons) is sharded
+    assert ("its key_by is without sharded=True" in reasons) is not sharded
+    assert any("the source sales has idle=" in reason for reason in reasons) is (sharded and idle is not None)
+
+
+def test_the_choice_is_part_of_what_the_log_has_of_a_job() -> None:
+    assert sales(True).job.fingerprint() != sales(False).job.fingerprint()

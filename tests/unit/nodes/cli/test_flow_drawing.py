@@ -5,9 +5,11 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import msgspec
+import pytest
 
 from holon import Json
 from holon.dataflow import Flow, Tumbling
+from nodes.cli.commands.explain import explain
 from nodes.cli.flow_drawing import BY_ROW, COLUMNS, OTHER, drawn
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -47,4 +49,15 @@ def test_each_step_has_a_box_below_those_that_it_follows() -> None:
         assert boxes[step.step][2] == how
     assert len(list(picture.iter(f"{SVG}line"))) == arrows == len(steps)  # a union follows two, the source none
     assert {COLUMNS, BY_ROW, OTHER} == {fill for *_, fill in boxes.values()}
+    (window,) = [step for step in steps if step.keys]
+    titles = [title.text or "" for title in picture.iter(f"{SVG}title")]
+    assert [title.split()[1] for title in titles if title.endswith(window.keys)] == [str(window.step)]
     assert "flow a <b> & c" in [text.text for text in picture.iter(f"{SVG}text")]
+
+
+def test_the_table_shows_who_holds_the_keys_of_windows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    explain("examples.top_items:flow", None, False)
+    assert "all-to-all: its key_by is without sharded=True" in capsys.readouterr().out
