@@ -11,6 +11,8 @@ from nodes.cli.node_runs import run_program_node
 from nodes.cli.options import GivenOptions, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.cli.stopping import end_early, end_if_interrupted
+from nodes.cli.txn.autoscale import EXAMPLE as AUTOSCALE_EXAMPLE
+from nodes.cli.txn.autoscale import autoscale
 from nodes.cli.txn.bench import EXAMPLE, bench
 from nodes.cli.txn.call import EXAMPLE as CALL_EXAMPLE
 from nodes.cli.txn.call import call
@@ -113,6 +115,7 @@ app.command("bench", epilog=EXAMPLE)(bench)
 app.command("repartition", epilog=REPARTITION_EXAMPLE)(repartition)
 app.command("split", epilog=SPLIT_EXAMPLE)(split)
 app.command("layout", epilog=LAYOUT_EXAMPLE)(layout)
+app.command("autoscale", epilog=AUTOSCALE_EXAMPLE)(autoscale)
 app.command("doctor", epilog=DOCTOR_EXAMPLE)(doctor)
 app.command("replay", epilog=REPLAY_EXAMPLE)(replay)
 app.command("upgrade", epilog=UPGRADE_EXAMPLE)(upgrade)

@@ -8,6 +8,8 @@ VERSION = "version"
 """Where JobStarted describes the version that the job began with."""
 LAYOUT, LAYOUT_DONE = "layout", "layout done"
 """Names of commands; their arguments are a ``ProposedLayout`` and a ``LayoutOutcome`` (``layouts.py``) as JSON."""
+AUTOSCALE = "autoscale"
+"""Name of a command: an autoscaler has decided something; nodes of releases before pass it over."""
 KEPT_CODES = 4
 KEPT_NODE_INCARNATIONS, KEPT_COMMANDS = 1024, 256
 """Names of nodes whose incarnations are counted, beside those of members; commands that are known to be taken."""

@@ -21,6 +21,7 @@ from nodes.machine.control_state import NO_INCARNATION, ControlledPartition, Con
 from nodes.machine.durable import KEPT_CHECKPOINTS, KEPT_MERGED, Durable, is_named, reaches, rests_on
 from nodes.machine.facts import Fact
 from nodes.machine.ownership import commands as c
+from nodes.machine.ownership.decisions import DecisionFold
 from nodes.machine.ownership.layouts import LayoutFold
 from nodes.machine.ownership.programs import COMMANDS, ProgramFold
 from nodes.machine.ownership.schemas import SchemaFold
@@ -56,7 +57,7 @@ class Ownership:
         self._stopping: set[str] = set()
         self._merged: list[m.MergedSaved] = []  # oldest first
         self._partitions = [ControlledPartition() for _ in range(partitions)]
-        self.programs, self.layouts = ProgramFold(), LayoutFold()
+        self.programs, self.layouts, self.decisions = ProgramFold(), LayoutFold(), DecisionFold()
         if started is None or m.CONTINUES not in started.description:  # else the same input may be read again
             self.schemas = SchemaFold()
         self._durable = Durable()
@@ -66,21 +67,15 @@ class Ownership:
     def snapshot(self) -> ControlState:
         """The whole state; what comes later does not change it."""
         return ControlState(
-            incarnation=self.incarnation,
-            started=self.started,
-            members=sorted(self._members.items()),
-            stopping=sorted(self._stopping),
-            retries=self.retries,
-            merged=list(self._merged),
-            merged_count=self.merged_count,
+            incarnation=self.incarnation, started=self.started,
+            members=sorted(self._members.items()), stopping=sorted(self._stopping), retries=self.retries,
+            merged=list(self._merged), merged_count=self.merged_count,
             partitions=[state.copied() for state in self._partitions],
-            codes=list(self.codes),
-            node_incarnations=list(self._node_incarnations.items()),
-            commands=list(self._commands),
-            programs=self.programs.state(),
+            codes=list(self.codes), node_incarnations=list(self._node_incarnations.items()),
+            commands=list(self._commands), programs=self.programs.state(),
             layouts=(self.layouts.proposed, self.layouts.outcome, self.layouts.layout),
-            schemas=self.schemas.state(),
-        )
+            schemas=self.schemas.state(), decisions=list(self.decisions.kept),
+        )  # fmt: skip
 
     def restore(self, state: ControlState) -> None:
         """Go on from what ``snapshot`` gave."""
@@ -92,6 +87,7 @@ class Ownership:
         self._merged, self._partitions = list(state.merged), [known.copied() for known in state.partitions]
         self.programs, self.layouts = ProgramFold(state.programs), LayoutFold(*state.layouts)
         self.schemas = SchemaFold(state.schemas)
+        self.decisions = DecisionFold(state.decisions)
 
     @classmethod
     def restored(cls, state: ControlState) -> Ownership:
@@ -255,15 +251,17 @@ class Ownership:
         if command.name in COMMANDS:  # what holds takes the place of codes that were accepted before
             self.codes = self.programs.take(command.name, command.argument) or self.codes
             return []
-        if command.name in (c.LAYOUT, c.LAYOUT_DONE) and self._owners_save:
-            return self._layout(command)
+        if command.name in (c.LAYOUT, c.LAYOUT_DONE, c.AUTOSCALE) and self._owners_save:
+            return self._elastic(command)
         if command.name != "stop" or not self._members:
             return []
         self._stopping, self.changes = set(self._members), self.changes + 1
         return [f.FleetStopRequested(tuple(sorted(self._stopping)))]
 
-    def _layout(self, command: m.Command) -> list[Fact]:  # units may become more, and never fewer
-        if command.name == c.LAYOUT_DONE:
+    def _elastic(self, command: m.Command) -> list[Fact]:  # units may become more, and never fewer
+        if command.name == c.AUTOSCALE:
+            self.decisions.take(command.argument)
+        elif command.name == c.LAYOUT_DONE:
             self.layouts.done(command.argument)
         elif (proposed := self.layouts.propose(command.argument)) is not None:
             more = range(len(self._partitions), min(proposed.units, m.MAX_PARTITIONS))

@@ -18,6 +18,9 @@ from nodes.transactions.topics import FIRST_INCARNATION
 from transactional.operators import StateKey
 
 SAMPLED_KEYS = 1000
+BUSY_STAT = "busy"
+"""In heartbeats: the share of the last second or more in which the node's loop was at work, from 0 to 1."""
+BUSY_INTERVAL_S = 1.0
 
 
 class TransactionDesk(Desk):
@@ -161,8 +164,13 @@ class TransactionMetrics(ServedMetrics):
         )
         self.driver = driver
         self.counted = counted
+        self._rates = Rates()
+        self._reported_s = counted.plain.began_s
 
     def turned(self) -> None:
         """After every turn of the node's loop."""
         self.counted.turn(self.driver)
         self.desk.serve()
+        if (now_s := self.counted.plain.turned_s) - self._reported_s >= BUSY_INTERVAL_S:
+            self._reported_s = now_s
+            self.driver.report_figures({BUSY_STAT: self._rates.take(now_s, self.counted.plain)[0]})

@@ -44,4 +44,8 @@ def test_a_partition_is_split_while_transfers_go_on_and_every_reply_is_right(tmp
             assert (told["partition"], told["target"], told["new"]) == (hottest, len(rows), True)
             assert told["buckets"] > 0 and told["keys"] > 0 and told["heat_by"] == "recent" and not told["resumed"]
             answers(client, [*running, *pay_around(client, draw, 30)])
+            seen = txn("autoscale", "--dry-run", "--samples", "1", "--interval-s", "1.5", "--nodes", "1:4")
+            (sample,) = seen["samples"]
+            assert (sample["nodes"], sample["partitions"], sample["settled"]) == (2, len(rows) + 1, True)
+            assert 0 <= sample["busy"] <= 1 and seen["action"]["kind"] in ("none", "nodes")
         assert money(log) == 50 * ACCOUNTS

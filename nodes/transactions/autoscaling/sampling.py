@@ -1,0 +1,203 @@
+"""Samples of a running job, from its log alone: nodes do nothing for it but report in heartbeats how busy they are.
+
+A rule for this file: a read is bounded. Of a job that does more than that between two samples, the newest counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from nodes.log.contract import FetchedRecords, Log, OffsetOutOfRange, TopicPartition
+from nodes.machine import messages as m
+from nodes.transactions.autoscaling.deciding import Sample
+from nodes.transactions.layouts.heat import Recent, recent
+from nodes.transactions.layouts.repartitioning import Repartitioning
+from nodes.transactions.metrics.node import BUSY_STAT
+from nodes.transactions.topics import TransactionTopics
+from transactional.epochs.messages import BadRecord, Cut, RecordPiece, epoch_message, epoch_messages, reply_message
+from transactional.epochs.pieces import RecordPieces
+from transactional.layout import Layout
+
+MOST_EPOCH_RECORDS, MOST_REPLY_RECORDS, MOST_REQUEST_RECORDS, MOST_COMMITS = 5_000, 1_000, 20_000, 300
+FIRST_EPOCH_RECORDS = 500
+"""Before the first sample, so that the newest cut of each request partition is known."""
+FEWEST_REPLIES = 20
+"""Of fewer there is no p99."""
+
+
+class _Answered(NamedTuple):
+    sequencer: int
+    offset: int
+    at_ms: int
+
+
+class Sampler:
+    """Of one job. A sample counts from the one before on, the first one from here on. ``wall_ms``: since 1970."""
+
+    def __init__(
+        self, log: Log, topics: TransactionTopics, requests: Repartitioning, wall_ms: Callable[[], int]
+    ) -> None:
+        self._log = log
+        self._topics = topics
+        self._requests = requests
+        self._wall_ms = wall_ms
+        self._heartbeats = log.end_offset(topics.heartbeats, 0)
+        self._epochs = max(log.start_offset(topics.epochs, 0), log.end_offset(topics.epochs, 0) - FIRST_EPOCH_RECORDS)
+        self._replies = {
+            place: log.end_offset(topics.replies, place) for place in range(log.partitions(topics.replies))
+        }
+        self._pieces = RecordPieces()
+        self._cut_to: dict[int, int] = {}
+
+    def take(self) -> Sample:
+        """The next one. Raises ``LogError``."""
+        ownership, layout = self._requests.read(), self._requests.layout()
+        busy = {
+            node: stats.get(BUSY_STAT)
+            for node, stats in self._heard().items()
+            if node in ownership.members and not ownership.is_stopping(node)
+        }
+        known = [each for each in busy.values() if each is not None]
+        work = recent(self._log, self._topics, layout, self._requests.groups, MOST_COMMITS)
+        hottest, skew, hottest_key, coldest, coldest_part = _skew(work, layout)
+        return Sample(
+            at_ms=self._wall_ms(),
+            nodes=len(busy),
+            partitions=layout.partitions,
+            settled=ownership.layouts.open is None,
+            busy=sum(known) / len(known) if known else None,
+            p99_ms=self._p99_ms(),
+            lag_s=self._lag_s(),
+            hottest=hottest,
+            skew=skew,
+            hottest_key=hottest_key,
+            coldest=coldest,
+            coldest_part=coldest_part,
+        )
+
+    def _heard(self) -> dict[str, dict[str, float]]:
+        """The newest figures of all nodes that have sent a heartbeat meanwhile."""
+        found: dict[str, dict[str, float]] = {}
+        for chunk in self._chunks(self._topics.heartbeats, 0, self._heartbeats):
+            self._heartbeats = chunk.next_offset
+            for value in chunk.values:
+                try:
+                    message = m.decode_control(value)
+                except m.BadMessage:
+                    continue
+                if isinstance(message, m.Heartbeat) and message.incarnation != m.UNCOUNTED_INCARNATION:
+                    found[message.node] = message.stats or found.get(message.node, {})  # a watchdog's has none
+        return found
+
+    def _lag_s(self) -> float:
+        """Age of the oldest request that is in no epoch."""
+        topics, lags = self._topics, [0.0]
+        self._read_cuts()
+        for number in range(self._log.partitions(topics.requests)):
+            at = self._cut_to.get(number)
+            if at is None and self._log.end_offset(topics.epochs, 0) == 0:
+                at = self._log.start_offset(topics.requests, number)
+            if at is not None and at < self._log.end_offset(topics.requests, number):
+                for chunk in self._chunks(topics.requests, number, at, most=1):
+                    lags.append((self._wall_ms() - int(chunk.timestamps_ms[0])) / 1000)
+                    break
+        return max(lags)
+
+    def _read_cuts(self) -> None:
+        end = self._log.end_offset(self._topics.epochs, 0)
+        for chunk in self._chunks(self._topics.epochs, 0, max(self._epochs, end - MOST_EPOCH_RECORDS)):
+            self._epochs = chunk.next_offset
+            for value in chunk.values:
+                try:
+                    for message in epoch_messages(value):
+                        if isinstance(message, RecordPiece):
+                            whole = self._pieces.take(message)
+                            message = message if whole is None else epoch_message(whole)
+                        if isinstance(message, Cut):
+                            self._cut_to[message.sequencer] = message.to_offset
+                            self._pieces.forget(message.epoch - 1)
+                except BadRecord:
+                    continue
+
+    def _p99_ms(self) -> float | None:
+        """From the append of a request's record to that of its reply's, by the log's own clock."""
+        answered = [each for place in range(self._log.partitions(self._topics.replies)) for each in self._new(place)]
+        if len(answered) < FEWEST_REPLIES:
+            return None
+        asked_ms: dict[tuple[int, int], int] = {}
+        for sequencer in sorted({each.sequencer for each in answered}):
+            offsets = [each.offset for each in answered if each.sequencer == sequencer]
+            self._read_times(sequencer, max(min(offsets), max(offsets) - MOST_REQUEST_RECORDS), max(offsets), asked_ms)
+        times = sorted(
+            each.at_ms - asked_ms[each.sequencer, each.offset]
+            for each in answered
+            if (each.sequencer, each.offset) in asked_ms
+        )
+        return float(times[len(times) * 99 // 100]) if len(times) >= FEWEST_REPLIES else None
+
+    def _new(self, place: int) -> Iterator[_Answered]:
+        start = max(self._replies.get(place, 0), self._log.end_offset(self._topics.replies, place) - MOST_REPLY_RECORDS)
+        for chunk in self._chunks(self._topics.replies, place, start):
+            self._replies[place] = chunk.next_offset
+            for at_ms, value in zip(chunk.timestamps_ms.tolist(), chunk.values, strict=True):
+                try:
+                    record = reply_message(value)
+                except BadRecord:
+                    continue
+                for each in record.replies:
+                    yield _Answered(each.sequencer, each.offset, at_ms)
+
+    def _read_times(self, sequencer: int, first: int, last: int, into: dict[tuple[int, int], int]) -> None:
+        for chunk in self._chunks(self._topics.requests, sequencer, first):
+            for offset, at_ms in zip(chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), strict=True):
+                into[sequencer, offset] = at_ms
+            if chunk.next_offset > last:
+                return
+
+    def _chunks(self, topic: str, partition: int, offset: int, most: int = 10_000) -> Iterator[FetchedRecords]:
+        """To the end as it is now; what was trimmed meanwhile is passed over."""
+        end = self._log.end_offset(topic, partition)
+        while offset < end:
+            try:
+                chunk = self._log.read(topic, partition, offset, max_records=most)
+            except OffsetOutOfRange:
+                offset = max(offset + 1, self._log.start_offset(topic, partition))
+                continue
+            if chunk.values:
+                yield chunk
+            offset = max(chunk.next_offset, offset + 1)
+
+
+def alive_nodes(log: Log, topics: TransactionTopics, seconds: float) -> int:
+    """How many nodes send heartbeats from now on."""
+    where = TopicPartition(topics.heartbeats, 0)
+    at, found, deadline = log.end_offset(*where), set[str](), time.monotonic() + seconds
+    while (left_s := deadline - time.monotonic()) > 0:
+        chunk = log.read(*where, at)
+        at = chunk.next_offset
+        for value in chunk.values:
+            try:
+                message = m.decode_control(value)
+            except m.BadMessage:
+                continue
+            if isinstance(message, m.Heartbeat) and message.incarnation != m.UNCOUNTED_INCARNATION:
+                found.add(message.node)
+        log.wait({where: at}, left_s)
+    return len(found)
+
+
+def _skew(work: Recent, layout: Layout) -> tuple[int | None, float, float, int | None, float]:
+    """As the last five fields of a sample."""
+    heats = [each.heat for each in work.by_partition(layout)]
+    if not any(heats):
+        return None, 1.0, 0.0, None, 1.0
+    hottest, coldest = heats.index(max(heats)), heats.index(min(heats))
+    key = 0
+    for (place, part), mine in work.by_part.items():
+        group = layout.groups[place]
+        if group.homes[group.group.bucket(part)] == hottest:
+            key = max(key, mine.heat)
+    highest = heats[hottest]
+    return hottest, highest * len(heats) / sum(heats), key / highest, coldest, heats[coldest] / highest
