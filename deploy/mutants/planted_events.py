@@ -1,4 +1,4 @@
-"""Bugs in how records become events: several Structs, record batches of Arrow, schemas of registries."""
+"""Bugs in how records become events (several Structs, Arrow, schemas of registries), and where values may be None."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from deploy.mutants.model import Mutant
 AVRO = ("tests/unit/holon/formats/test_avro.py",)
 PROTOBUF = ("tests/unit/holon/formats/test_protobuf.py",)
 AWAITED = ("tests/unit/nodes/streams/test_awaited_schemas.py",)
+NONES = ("tests/unit/holon/dataflow/test_none.py",)
 VERDICTS = ("tests/unit/nodes/machine/ownership/test_schemas.py",)
 UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py", "tests/laws/test_drawn_columns.py")
 ARROW_TYPES = ("tests/unit/holon/formats/test_arrow.py",)
@@ -243,5 +244,33 @@ REGISTRIES = (
         "end, headers, passed, parts, self.refused)",
         "end, headers, passed, parts)",
         tests=("tests/unit/holon/tracks/test_refused_records.py",),
+    ),
+    Mutant(
+        "keys of groups and values of folds are never None to a function that asks",
+        "holon/dataflow/groups.py",
+        "return None if self._path.asks_none and self._path.is_none(found) else self._kind(found, self._path)",
+        "return self._kind(found, self._path)",
+        tests=NONES,
+    ),
+    Mutant(
+        "two folds of one lattice are None together",
+        "holon/dataflow/groups.py",
+        'return self._placed(kind, f"{kind} {list(self._found).index(asked)}")',
+        "return self._placed(kind, kind)",
+        tests=NONES,
+    ),
+    Mutant(
+        "a function of groups that fails for None is called with rows of the source",
+        "holon/dataflow/tracing.py",
+        "if not (calls and path.has_none):",
+        "if not path.has_none:",
+        tests=NONES,
+    ),
+    Mutant(
+        "an item of a group's value is never None to a function that asks",
+        "holon/dataflow/tracing.py",
+        "return None if asked else self._further(name)",
+        "return self._further(name)",
+        tests=NONES,
     ),
 )

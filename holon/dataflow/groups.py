@@ -96,58 +96,79 @@ class ReadGroup(Group[Any, Any]):
         return self._values[self._names[identity(kind, of)]]
 
 
-class ColumnGroup(Group[Any, Any]):
-    """All groups of a window as columns: ``key``, ``window.start_ms``, ``window.end_ms`` and one of each value.
-
-    ``parts``: how many a key has, where it is a tuple. ``flags``: which of ``final``, ``retracted`` and ``timed_out``
-    are columns, too.
-    """
-
-    def __init__(
-        self, path: Path, names: Mapping[Identity, str], parts: int | None = None, flags: Sequence[str] = ()
-    ) -> None:
-        for name in flags:
-            setattr(self, name, Placeholder(Field((name,)), path, bool))
-        self.key = _key(Placeholder, path, parts)
-        self.window = Placeholder(Field(("window",)), path, _WindowFields)  # type: ignore[assignment]
-        self._path = path
-        self._names = names
-
-    def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
-        return Placeholder(Field((self._names[identity(kind, of)],)), self._path)
-
-
 class _WindowFields(msgspec.Struct):
     start_ms: int
     end_ms: int
 
 
-class FollowedGroup(Group[Any, Any]):
-    """Notes what a function asks for; ``parts`` and ``flags`` as of ``ColumnGroup``."""
+class _GroupOfPlaceholders(Group[Any, Any]):
+    """``parts``: how many a key has, where it is a tuple; ``flags``: which of ``final``, ``retracted`` and
+    ``timed_out`` it has.
+
+    Where the function asks for None, keys and values of folds may be that, each on a way of its own. Counts, sums,
+    means, extremes and numbers of different values never are: there is a row.
+    """
+
+    _kind: type[Placeholder] = Placeholder
+
+    def __init__(self, path: Path, parts: int | None = None, flags: Sequence[str] = ()) -> None:
+        for name in flags:
+            setattr(self, name, self._kind(Field((name,)), path, bool))
+        self.window = self._kind(Field(("window",)), path, _WindowFields)  # type: ignore[assignment]
+        self._path = path
+        self._parts = parts
+
+    @property
+    def key(self) -> Any:  # type: ignore[override]
+        """A tuple where the key is one, so that it can be unpacked."""
+        if self._parts is None:
+            return self._maybe("key")
+        return tuple(self._maybe("key", str(part)) for part in range(self._parts))
+
+    def _maybe(self, *path: str) -> Any:
+        """A value that may be None."""
+        found = Field(path)
+        return None if self._path.asks_none and self._path.is_none(found) else self._kind(found, self._path)
+
+    def _placed(self, kind: str, name: str) -> Any:
+        """The value of an aggregate."""
+        return self._maybe(name) if kind.startswith("fold ") else self._kind(Field((name,)), self._path)
+
+
+class ColumnGroup(_GroupOfPlaceholders):
+    """All groups of a window as columns: ``key``, ``window.start_ms``, ``window.end_ms`` and one of each value.
+
+    ``flags`` are columns, too.
+    """
+
+    def __init__(
+        self, path: Path, names: Mapping[Identity, str], parts: int | None = None, flags: Sequence[str] = ()
+    ) -> None:
+        super().__init__(path, parts, flags)
+        self._names = names
+
+    def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
+        return self._placed(kind, self._names[identity(kind, of)])
+
+
+class FollowedGroup(_GroupOfPlaceholders):
+    """Notes what a function asks for."""
+
+    _kind = FreePlaceholder
 
     def __init__(
         self, path: Path, found: dict[Identity, Aggregate], parts: int | None = None, flags: Sequence[str] = ()
     ) -> None:
-        for name in flags:
-            setattr(self, name, FreePlaceholder(Field((name,)), path))
-        self.key = _key(FreePlaceholder, path, parts)
-        self.window = FreePlaceholder(Field(("window",)), path)  # type: ignore[assignment]
-        self._path = path
+        super().__init__(path, parts, flags)
         self._found = found
 
     def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
         held = getattr(of, "__closure__", None) or ()
         if not all(is_constant(cell.cell_contents) for cell in held):
             raise Untraceable(f"the function in {kind}() uses what only the function around it knows")
-        self._found.setdefault(identity(kind, of), Aggregate(kind, lattice, of))
-        return FreePlaceholder(Field((kind,)), self._path)
-
-
-def _key(kind: type[Placeholder], path: Path, parts: int | None) -> Any:
-    """A tuple where the key is one, so that it can be unpacked."""
-    if parts is None:
-        return kind(Field(("key",)), path)
-    return tuple(kind(Field(("key", str(part))), path) for part in range(parts))
+        asked = identity(kind, of)
+        self._found.setdefault(asked, Aggregate(kind, lattice, of))
+        return self._placed(kind, f"{kind} {list(self._found).index(asked)}")
 
 
 def parts_of_key(decision: Decision | None) -> int | None:

@@ -174,13 +174,18 @@ class FreePlaceholder(Placeholder):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        return self._further(f".{name}")
+        return self._maybe(f".{name}")
 
     def __getitem__(self, item: Any) -> Any:
-        return self._further(f"[{item!r:.60}]")
+        return self._maybe(f"[{item!r:.60}]")
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        return self._further("()")
+        return self._maybe("()")
+
+    def _maybe(self, name: str) -> Any:
+        """One that may be None; where the function asks for that, on a way of its own."""
+        asked = self._path.asks_none and self._path.is_none(Field((repr(self._expression), name)))
+        return None if asked else self._further(name)
 
     def __round__(self, digits: int = 0) -> Any:
         return self._further("round")
@@ -240,8 +245,7 @@ def trace(function: Callable[[Any], Any], row_type: Any, *, checked: bool = Fals
 
 def trace_with(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> Decision:
     """As ``trace``, with an argument that is made for each way through the function."""
-    _refuse_none(function)
-    return _follow(function, argument, _used_leaf)
+    return _follow(function, argument, _used_leaf, scan(function), calls=False)
 
 
 def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> None:
@@ -249,21 +253,18 @@ def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], A
 
     Raises as ``trace``.
     """
-    _refuse_none(function)
-    _follow(function, argument, lambda *_: Leaf(Constant(None)))
-
-
-def _refuse_none(function: Callable[[Any], Any]) -> None:
-    if scan(function):
-        raise Untraceable("it uses a comparison by `is None`")
+    _follow(function, argument, lambda *_: Leaf(Constant(None)), scan(function))
 
 
 def _follow(
     function: Callable[[Any], Any],
     argument: Callable[[Path], Any],
     leaf_of: Callable[[Any, Path], Leaf],
-    asks_none: bool = False,
+    asks_none: bool,
+    *,
+    calls: bool = True,
 ) -> Decision:
+    """``calls``: where a way fails since a value is None, the function may be called with the rows of that way."""
     paths: list[tuple[Path, Leaf]] = []
     waiting: list[tuple[bool, ...]] = [()]
     may_format = cache(partial(keeps_texts_whole, function, global_of))
@@ -275,7 +276,7 @@ def _follow(
         except (Untraceable, FlowError):
             raise
         except USER_ERRORS as error:
-            if not path.has_none:
+            if not (calls and path.has_none):
                 raise Untraceable(f"with a placeholder it raises {type(error).__name__}: {error}") from error
             leaf = Leaf(Apply("called", function, (Field(()),)))  # rows of this way, if there are any, raise it
         paths.append((path, leaf))

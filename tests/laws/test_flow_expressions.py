@@ -116,11 +116,11 @@ FUNCTIONS = st.one_of(
 ).map(lambda text: f"lambda r: {text}")
 
 
-def imported(text: str) -> Callable[[Any], Any]:
-    """The function of a module that holds it: its code is read, so it is drawn as code."""
+def imported(text: str, imports: str = "") -> Callable[[Any], Any]:
+    """The function of a module that holds it, with these imports: its code is read, so it is drawn as code."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "drawn_function.py")
-        path.write_text(f"from {__name__} import Inner\nfunction = {text}\n")
+        path.write_text(f"from {__name__} import Inner\n{imports}\nfunction = {text}\n")
         spec = importlib.util.spec_from_file_location("drawn_function", path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from holon import Json, Tumbling
-from holon.dataflow import Flow, FlowError, Stream
+from holon.dataflow import Flow, Stream
 from holon.dataflow.tracing import may_be_none
 from holon.testing import JobTestDriver
-from wcrdt import Sum
+from wcrdt import LinearRegression, Sum
 
 
 class Place(msgspec.Struct):
@@ -156,11 +156,57 @@ def test_rows_of_one_struct_are_checked_as_far_as_all_before_are() -> None:
     assert flow.collect({"events": [Sale(None), Refund(1), Sale("x")]}) == [True, False]
 
 
-def test_a_function_of_groups_that_asks_for_none_is_refused() -> None:
+def city_of(bid: Bid) -> str | None:
+    return None if bid.place is None else bid.place.city
+
+
+OF_GROUPS: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda g: (g.key, g.sum(lambda b: 0 if b.limit is None else b.limit)), "columns"),
+    (lambda g: ("nowhere" if g.key is None else g.key.upper(), g.count()), "row by row"),
+    (lambda g: g.count() if g.key is None else g.sum(lambda b: b.price), "columns"),
+    (lambda g: (g.max(lambda b: b.price) is None, g.window.end_ms is None, g.count()), "columns"),
+    (lambda g: g.min(lambda b: b.price) if g.fold(Sum(), lambda b: b.at) is None else g.distinct(city_of), "columns"),
+    (lambda g: g.fold(Sum(), lambda b: 1 if b.note is None else 2) + 1, "row by row"),
+    (lambda g: g.count() if g.max(lambda b: (b.at, b.limit))[1] is None else g.sum(lambda b: b.price), "row by row"),
+]
+GROUPS = [
+    [["Basel", 9], ["Bern", 3], ["Zug", 0], [None, 0]],
+    [["BASEL", 1], ["BERN", 1], ["ZUG", 1], ["nowhere", 2]],
+    [7, 5, 2, 2],
+    [[False, False, 1]] * 3 + [[False, False, 2]],
+    [1, 1, 1, 1],
+    [2, 3, 3, 4],
+    [7, 5, 1, 6],
+]
+
+
+@pytest.mark.parametrize("number", range(len(OF_GROUPS)))
+def test_functions_of_groups_ask_for_none(number: int) -> None:
+    function, how = OF_GROUPS[number]
     flow = Flow("groups")
-    stream = bids_of(flow).window(Tumbling("1m"))
-    with pytest.raises(FlowError, match=r"which aggregates .*: it uses a comparison by `is None`"):
-        stream.agg(lambda g: g.count() if g.max(lambda b: b.price) is None else 0)
+    bids_of(flow).key_by(lambda b: None if b.place is None else b.place.city).window(Tumbling("1m")).agg(function).sink(
+        "out"
+    )
+    assert flow.explain()[1].how.partition(":")[0] == how
+    assert sorted(map(repr, flow.collect({"bids": ROWS}))) == sorted(map(repr, GROUPS[number]))
+
+
+def test_a_group_without_a_key_has_none_and_two_folds_are_none_each_by_itself() -> None:
+    flow = Flow("groups")
+    window = bids_of(flow).window(Tumbling("1m"))
+    window.agg(lambda g: (g.key is None, g.sum(lambda b: 1 if b.limit is None else 0))).sink("out")
+    assert flow.collect({"bids": ROWS}) == [[True, 2]]
+    flow = Flow("folds")
+    window = bids_of(flow).window(Tumbling("1m"))
+    window.agg(
+        lambda g: (
+            g.count()
+            if g.fold(LinearRegression(), lambda b: (1, b.at)) is None
+            and g.fold(LinearRegression(), lambda b: (b.price, b.at)) is not None
+            else g.max(lambda b: b.price)
+        )
+    ).sink("out")
+    assert flow.collect({"bids": ROWS}) == [5]
 
 
 class Odd(msgspec.Struct):
