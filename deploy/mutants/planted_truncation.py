@@ -127,15 +127,29 @@ ELASTIC = (
     Mutant(
         "partitions are compared over other epochs",
         HEAT_FILE,
-        "first = max((each.from_epoch for each in read), default=0)",
-        "first = 0",
+        "first = max([complete_from, *(each.from_epoch for each in read)])",
+        "first = complete_from",
         tests=(SPLITTING,),
     ),
     Mutant(
         "the second commit of an epoch is heat too",
         HEAT_FILE,
-        "found.setdefault(message.epoch, (message, at_ms))",
-        "found[len(found)] = (message, at_ms)",
+        "slots.setdefault(each.slot, each)",
+        "slots[len(slots),] = each",
+        tests=(SPLITTING,),
+    ),
+    Mutant(
+        "epochs count that were trimmed in another partition",
+        "nodes/transactions/layouts/repartitioning.py",
+        "complete_from = max([complete_from, *(each.offset + 1 for each in kept[-1:])])",
+        "complete_from += len(kept) * 0",
+        tests=(SPLITTING,),
+    ),
+    Mutant(
+        "results of calls are heat of the caller's partition",
+        HEAT_FILE,
+        "if isinstance(each, WireCall):",
+        "if each.call_chain is not None:",
         tests=(SPLITTING,),
     ),
     *(

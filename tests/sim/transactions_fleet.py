@@ -18,6 +18,7 @@ from nodes.machine.ownership.programs import PROGRAM, ProgramFold, Proposal, arg
 from nodes.transactions.control_history import control_history
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.layouts.repartitioning import Repartitioning
+from nodes.transactions.layouts.splitting import request_split
 from nodes.transactions.topics import FIRST_INCARNATION
 from nodes.transactions.upgrades.programs import NodePrograms, named_program
 from tests.sim.late_log import LateLog
@@ -44,6 +45,7 @@ class Met:
     ledger_waits: int = 0
     upgrades: int = 0
     layouts: int = 0
+    splits: int = 0
     moved: int = 0
     resumed: int = 0
 
@@ -248,14 +250,20 @@ class Fleet(Stage):
         self.client.send_all(requests)
 
     def repartition(self) -> None:
-        """Somebody requests another number of partitions, if none is under way; nodes see to it from then on."""
+        """Somebody requests another number of partitions, or a split, if none is under way; nodes see to the rest."""
         draw = self.layout_draw
+        splits = draw.random() < 0.5
         try:
             requests = Repartitioning(self.log, self.topics)
-            requests.request(["count"], draw.randrange(1, 6), draw.choice(["least", "all"]))
+            if splits:
+                partition = draw.randrange(requests.layout().partitions)
+                request_split(requests, self.topics.job, None, partition, draw.choice([None, None, 0, 1]))
+            else:
+                requests.request(["count"], draw.randrange(1, 6), draw.choice(["least", "all"]))
         except (RunFailed, SettingsError):
-            return  # one is under way, there are as many, or no node lives
+            return  # one is under way, there are as many, it is its own target, or no node lives
         self.met.layouts += 1
+        self.met.splits += splits
 
     def _has_layout(self) -> bool:
         """Whether the last one that was requested holds."""

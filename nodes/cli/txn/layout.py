@@ -69,7 +69,7 @@ def layout(given: GivenOptions, job: JobOption = None, as_json: JsonOption = Fal
     """Show the partitions of a job's state: owners, buckets, contents, and where the newest work has been.
 
     Contents are those of the newest checkpoints, so their size decides how long it takes. Heat is calls and written
-    bytes in the commits of the newest epochs. Nothing is written.
+    bytes of the newest epochs, as the log has them. Nothing is written.
     """
     settings = given.settings()
     from nodes.checkpoints.opening import open_checkpoints

@@ -35,7 +35,7 @@ def split(
 ) -> None:
     """Give half of the heat of a partition to another one, and wait until those keys live there.
 
-    Heat is measured by calls and written bytes in the commits of the newest epochs. Where these have nothing of the
+    Heat is measured by calls and written bytes of the newest epochs on the log. Where these have nothing of the
     partition, it is bytes in the newest checkpoints. The job's nodes do the work: it is done even if this command is
     stopped. Transactions wait while keys move.
     """

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nodes.log.contract import FetchedRecords, Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
 from nodes.transactions.autoscaling.deciding import Sample
-from nodes.transactions.layouts.heat import Recent, recent
+from nodes.transactions.layouts.heat import Recent
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.metrics.node import BUSY_STAT
 from nodes.transactions.topics import TransactionTopics
@@ -60,7 +60,7 @@ class Sampler:
             if node in ownership.members and not ownership.is_stopping(node)
         }
         known = [each for each in busy.values() if each is not None]
-        work = recent(self._log, self._topics, layout, self._requests.groups, MOST_COMMITS)
+        work = self._requests.recent(MOST_COMMITS)
         hottest, skew, hottest_key, coldest, coldest_part = _skew(work, layout)
         return Sample(
             at_ms=self._wall_ms(),

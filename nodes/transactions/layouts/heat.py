@@ -1,26 +1,39 @@
-"""How hot keys and partitions are, by the newest commits on the log: nodes count nothing for it.
+"""How hot keys and partitions are, by the newest commits and calls on the log: nodes count nothing for it.
 
 Rules for this file. Nothing is written, and nodes may be at work. All partitions are compared over the same epochs.
-Calls within a transaction are seen by their writes alone: an entity that is only read by others has no heat.
+Calls between entities of one partition are on no topic, and are not counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.transactions.layouts.halves import Bucket
 from nodes.transactions.topics import TransactionTopics
-from transactional.epochs.messages import BadRecord, Commit, RecordPiece, commit_message
+from transactional.epochs.messages import (
+    BadRecord,
+    Calls,
+    Commit,
+    RecordPiece,
+    RoundBarrier,
+    WireCall,
+    call_message,
+    commit_message,
+    epoch_message,
+    epoch_messages,
+)
 from transactional.epochs.pieces import RecordPieces
 from transactional.layout import Group, Layout
 from transactional.requests.replies import entity_of
 
 RECENT_RECORDS = 2_000
 """Of one partition: a record holds an epoch. With an epoch each 10 ms these are 20 s."""
+EPOCH_RECORDS = 8
+"""So many times as many records of the epochs topic are read: nodes write several for each epoch."""
 RECENT_BYTES = 16 << 20
 _SAMPLE = 50
 BYTES_A_CALL = 1_024
@@ -28,7 +41,7 @@ BYTES_A_CALL = 1_024
 
 
 class Work(msgspec.Struct):
-    """``calls``: requests of these keys; ``bytes``: keys and values that epochs have written."""
+    """``calls``: requests of these keys, and calls from other partitions; ``bytes``: keys and values written."""
 
     calls: int = 0
     bytes: int = 0
@@ -78,64 +91,143 @@ class Recent(NamedTuple):
         return found
 
 
-class _Commits(NamedTuple):
-    """Of one partition, by epoch. ``from_epoch``: commits of earlier epochs were not read."""
+_Decoded: TypeAlias = Iterator[tuple[int, tuple[int, ...], Commit | Calls]]
+"""Epoch and slot of each message of a record."""
 
-    by_epoch: dict[int, tuple[Commit, int]]
+
+class _Window(NamedTuple):
+    """The messages that were read of one topic partition, by epoch; before ``from_epoch`` perhaps not all."""
+
+    found: dict[int, list[_Stamped]]
     from_epoch: int
 
 
+class _Stamped(NamedTuple):
+    """A message and its append time. ``slot``: of two with the same one the first counts."""
+
+    at_ms: int
+    slot: tuple[int, ...]
+    message: Commit | Calls
+
+
 def recent(
-    log: Log, topics: TransactionTopics, layout: Layout, operators: Mapping[str, Group], records: int = RECENT_RECORDS
+    log: Log,
+    topics: TransactionTopics,
+    layout: Layout,
+    operators: Mapping[str, Group],
+    records: int = RECENT_RECORDS,
+    complete_from: int = 0,
 ) -> Recent:
-    """The work of the newest epochs. Operators that are not named have none."""
-    read = [_newest(log, topics.commits, partition, records) for partition in range(log.partitions(topics.commits))]
-    first = max((each.from_epoch for each in read), default=0)
+    """The work of the newest epochs. Operators that are not named have none.
+
+    ``complete_from``: commits and calls of earlier epochs may have been trimmed in some partitions, and not in others.
+    """
+    read = [_read_commits(log, topics, partition, records) for partition in range(log.partitions(topics.commits))]
+    read += [_read_calls(log, topics, partition, records) for partition in range(log.partitions(topics.calls))]
+    read.append(_read_inline(log, topics, EPOCH_RECORDS * records))
+    first = max([complete_from, *(each.from_epoch for each in read)])
     places = {each.group: place for place, each in enumerate(layout.groups)}
     named = {name: (places[group], group.colocate) for name, group in operators.items() if group in places}
     by_part: dict[KeyPart, Work] = {}
-    found = [each for commits in read for each in commits.by_epoch.values() if each[0].epoch >= first]
-    for commit, _ in found:
-        for operator, key, work in _work(commit):
+    slots: dict[tuple[int, ...], _Stamped] = {}
+    for window in read:
+        for epoch, found in window.found.items():
+            if epoch >= first:
+                for each in found:
+                    slots.setdefault(each.slot, each)
+    for each in slots.values():
+        for operator, key, work in _work(each.message):
             if (known := named.get(operator)) is not None:
                 place, colocate = known
                 part = KeyPart(place, key if colocate is None else key.split(colocate, 1)[0])
                 by_part.setdefault(part, Work()).add(work)
-    epochs, times = [each.epoch for each, _ in found], [at_ms for _, at_ms in found]
+    epochs, times = [each.message.epoch for each in slots.values()], [each.at_ms for each in slots.values()]
     seconds = (max(times) - min(times)) / 1000 if times else 0.0
     return Recent(min(epochs, default=0), max(epochs, default=0), seconds, by_part)
 
 
-def _work(commit: Commit) -> Iterator[tuple[str, str, Work]]:
-    for call in commit.calls:
+def _work(message: Commit | Calls) -> Iterator[tuple[str, str, Work]]:
+    if isinstance(message, Calls):
+        for each in message.items:
+            if isinstance(each, WireCall):
+                yield each.operator, each.key, Work(calls=1)
+        return
+    for call in message.calls:
         if (entity := entity_of(call)) is not None:
             yield *entity, Work(calls=1)
-    for operator, key, value in commit.writes:
+    for operator, key, value in message.writes:
         yield operator, key, Work(bytes=len(key) + len(value or b""))
 
 
-def _newest(log: Log, topic: str, partition: int, records: int) -> _Commits:
+def _read_commits(log: Log, topics: TransactionTopics, partition: int, records: int) -> _Window:
     """The first commit of an epoch counts, as for the next owner."""
-    oldest, end = log.start_offset(topic, partition), log.end_offset(topic, partition)
-    sample = [value for _, value in _read(log, topic, partition, max(oldest, end - _SAMPLE), end)]
-    mean = max(1, sum(map(len, sample)) // max(1, len(sample)))
-    start = max(oldest, end - min(records, max(_SAMPLE, RECENT_BYTES // mean)))
-    found: dict[int, tuple[Commit, int]] = {}
-    pieces = RecordPieces()
-    for at_ms, value in _read(log, topic, partition, start, end):
-        try:
-            message = commit_message(value)
+
+    def decoded(value: bytes, pieces: RecordPieces) -> _Decoded:
+        message = commit_message(value)
+        if isinstance(message, RecordPiece):
+            whole = pieces.take(message)
+            message = message if whole is None else commit_message(whole)
+        if isinstance(message, Commit) and message.partition == partition:
+            yield message.epoch, (message.epoch, partition), message
+
+    return _read(log, topics.commits, partition, records, decoded)
+
+
+def _read_calls(log: Log, topics: TransactionTopics, partition: int, records: int) -> _Window:
+    """Calls to a partition that were too long for barriers."""
+
+    def decoded(value: bytes, pieces: RecordPieces) -> _Decoded:
+        message = call_message(value)
+        if isinstance(message, RecordPiece):
+            whole = pieces.take(message)
+            message = message if whole is None else call_message(whole)
+        if isinstance(message, Calls):
+            yield message.epoch, _slot(message, partition), message
+
+    return _read(log, topics.calls, partition, records, decoded)
+
+
+def _read_inline(log: Log, topics: TransactionTopics, records: int) -> _Window:
+    """Calls that travel in barriers."""
+
+    def decoded(value: bytes, pieces: RecordPieces) -> _Decoded:
+        for message in epoch_messages(value):
             if isinstance(message, RecordPiece):
                 whole = pieces.take(message)
-                message = message if whole is None else commit_message(whole)
-        except (BadRecord, ValueError):
+                message = message if whole is None else epoch_message(whole)
+            if isinstance(message, RoundBarrier) and message.inline:
+                for to, record in message.sends:
+                    if isinstance(calls := call_message(record), Calls):
+                        yield calls.epoch, _slot(calls, to), calls
+
+    return _read(log, topics.epochs, 0, records, decoded)
+
+
+def _slot(calls: Calls, to: int) -> tuple[int, ...]:
+    return calls.epoch, calls.source, calls.round, to
+
+
+def _read(
+    log: Log, topic: str, partition: int, records: int, decoded: Callable[[bytes, RecordPieces], _Decoded]
+) -> _Window:
+    """The newest records of a partition, as many as are allowed and not too long together."""
+    oldest, end = log.start_offset(topic, partition), log.end_offset(topic, partition)
+    sample = [value for _, value in _values(log, topic, partition, max(oldest, end - _SAMPLE), end)]
+    mean = max(1, sum(map(len, sample)) // max(1, len(sample)))
+    start = max(oldest, end - min(records, max(_SAMPLE, RECENT_BYTES // mean)))
+    found: dict[int, list[_Stamped]] = {}
+    pieces = RecordPieces()
+    for at_ms, value in _values(log, topic, partition, start, end):
+        try:
+            for epoch, slot, message in decoded(value, pieces):
+                found.setdefault(epoch, []).append(_Stamped(at_ms, slot, message))
+        except BadRecord:
             continue
-        if isinstance(message, Commit) and message.partition == partition:
-            found.setdefault(message.epoch, (message, at_ms))
-    return _Commits(found, min(found, default=0) if start > oldest else 0)
+    # Of the first epoch in a part of a topic there may be more before it.
+    return _Window(found, min(found, default=-1) + 1 if start > oldest else 0)
 
 
-def _read(log: Log, topic: str, partition: int, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
+def _values(log: Log, topic: str, partition: int, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
     """Append time in ms, and value."""
     while offset < end:
         try:

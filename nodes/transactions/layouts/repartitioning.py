@@ -20,7 +20,7 @@ from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.ownership.programs import NamedProgram
 from nodes.transactions.control_history import control_history
 from nodes.transactions.job_start import KeyLayout, key_layout, started
-from nodes.transactions.layouts.heat import Recent, recent
+from nodes.transactions.layouts.heat import RECENT_RECORDS, Recent, recent
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional.layout import Group, Homes, Layout, moved, spread_all, spread_least
 from transactional.program_versions import OperatorOutline, ProgramVersion
@@ -85,9 +85,15 @@ class Repartitioning:
             return Layout.first_of(set(self.groups.values()))
         return msgspec.json.decode(newest.layout, type=Layout)
 
-    def recent(self) -> Recent:
-        """The work of the newest epochs, by keys."""
-        return recent(self._log, self._topics, self.layout(), self.groups)
+    def recent(self, records: int = RECENT_RECORDS) -> Recent:
+        """The work of the newest epochs, by keys; ``records`` of each partition at most."""
+        log, topics, ownership = self._log, self._topics, self.read()
+        complete_from = 0
+        for partition in range(log.partitions(topics.commits)):
+            if log.start_offset(topics.commits, partition) or log.start_offset(topics.calls, partition):
+                kept = ownership.checkpoints(self.begun.sequencers + partition)
+                complete_from = max([complete_from, *(each.offset + 1 for each in kept[-1:])])
+        return recent(log, topics, self.layout(), self.groups, records, complete_from)
 
     def groups_of(self, operators: Collection[str]) -> list[Group]:
         """Those that these operators are of. Raises ``UnknownName``."""

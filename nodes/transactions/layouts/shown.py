@@ -62,7 +62,7 @@ class HotKeys(msgspec.Struct):
 
 
 class HeatShown(msgspec.Struct):
-    """The work of the newest epochs as their commits have it: see ``heat.py``. ``seconds``: between these."""
+    """The work of the newest epochs as the log has it: see ``heat.py``. ``seconds``: between these."""
 
     first_epoch: int
     last_epoch: int

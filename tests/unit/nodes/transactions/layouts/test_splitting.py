@@ -15,8 +15,17 @@ from nodes.transactions.layouts.heat import BYTES_A_CALL, KeyPart, Work, recent
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.layouts.shown import layout_shown
 from nodes.transactions.layouts.splitting import BUCKETS, CHECKPOINT, RECENT, Split, request_split, wait_for_split
-from tests.unit.txn_stage import Stage, counters
-from transactional.epochs.messages import Commit, to_bytes
+from tests.unit.txn_stage import SEQUENCERS, Stage, counters
+from transactional.epochs.messages import (
+    Calls,
+    Commit,
+    Forward,
+    MessageBatch,
+    RoundBarrier,
+    WireCall,
+    WireResult,
+    to_bytes,
+)
 from transactional.layout import Group, Layout
 
 JOB = "split"
@@ -153,9 +162,47 @@ def test_heat_is_calls_and_written_bytes_of_the_same_epochs_in_all_partitions() 
     found = requests.recent()
     assert (found.first_epoch, found.last_epoch) == (1, 9)
     assert found.by_part == {KeyPart(0, KEYS[0]): Work(0, 8 * sizes[0]), KeyPart(0, OTHER): Work(0, 5 * sizes[1])}
-    newest = recent(made.log, made.topics, FIRST, {"count": GROUP}, records=6)  # which are from epoch 6, and from 8
-    assert newest.by_part == {KeyPart(0, KEYS[0]): Work(0, sizes[0]), KeyPart(0, OTHER): Work(0, 2 * sizes[1])}
+    assert parts(made, records=12) == {KEYS[0]: Work(0, 5 * sizes[0]), OTHER: Work(0, 3 * sizes[1])}, "from epoch 4 on"
+    assert parts(made, complete_from=8) == {KEYS[0]: Work(0, sizes[0]), OTHER: Work(0, 2 * sizes[1])}
     assert Work(3, 5).heat == 3 * BYTES_A_CALL + 5
+
+
+def test_calls_from_other_partitions_are_heat_wherever_they_travel_and_count_once() -> None:
+    made = stage()
+    for _ in range(2):  # two owners of a partition write the same
+        made.log.append(made.topics.epochs, 0, [barrier(1, 3), to_bytes(MessageBatch([barrier(2, 1)])), b"none"])
+        made.log.append(made.topics.calls, 1, [to_bytes(calls(3, 4))])
+    made.log.append(made.topics.calls, 0, [to_bytes(calls(3, 1)), to_bytes(Forward(0, 3, [], [])), b"none"])
+    assert parts(made) == {OTHER: Work(9, 0)}
+    assert parts(made, complete_from=2) == {OTHER: Work(6, 0)}
+
+
+def test_where_topics_are_trimmed_epochs_count_of_which_all_partitions_have_the_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = stage(interval_ms=100)
+    count_up(made, KEYS[0], 4)
+    made.turn(100)
+    count_up(made, OTHER, 4)
+    requests = Repartitioning(made.log, made.topics)
+    assert requests.recent().total.calls == 8
+    made.log.delete_before(made.topics.commits, 1, made.log.end_offset(made.topics.commits, 1) - 1)
+    oldest = requests.read().checkpoints(SEQUENCERS + 1)[-1].offset
+    assert requests.recent().first_epoch > oldest > 0 and requests.recent().total.calls == 1
+
+
+def parts(made: Stage, **given: int) -> dict[str, Work]:
+    found = recent(made.log, made.topics, FIRST, {"count": GROUP}, **given).by_part
+    return {each.part: work for each, work in found.items()}
+
+
+def calls(epoch: int, count: int) -> Calls:
+    result = WireResult(1, (), (), b"", None)
+    return Calls(0, epoch, 1, [result, *[WireCall(1, 0, (), (), "count", OTHER, "add", b"", 0)] * count])
+
+
+def barrier(epoch: int, count: int) -> bytes:
+    return to_bytes(RoundBarrier(0, epoch, 1, [(1, to_bytes(calls(epoch, count)))], None, inline=True))
 
 
 def commit(partition: int, epoch: int, key: str, size: int) -> bytes:
