@@ -7,13 +7,14 @@ import threading
 import time
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, node_definitions, program_named
 from nodes.cli.options import GivenOptions, JsonOption, with_log_options
 from nodes.cli.output import emit_json, note
 from nodes.cli.txn.layout import JobOption
-from nodes.errors import SettingsError
+from nodes.errors import RunFailed, SettingsError
 from nodes.runtime.stop_signals import INTERRUPTED_EXIT, SIGNALS
 
 if TYPE_CHECKING:
@@ -71,9 +72,12 @@ def autoscale(
         raise SettingsError("--program and --deployment: nodes come from one of them")
     if program is None and deployment is None and not dry_run and not history:
         raise SettingsError("name what provides nodes: --program or --deployment; --dry-run needs none")
+    limits = _limits(nodes, partitions or "1", p99_ms, lag_s, samples, cooldown_s)
     from nodes.runtime.log_opening import open_settings_log
 
     starts_job = program is not None and not dry_run and not history
+    if program is not None and job is None:
+        job = program_named(program).name
     with open_settings_log(settings, create=starts_job) as log:
         if history:
             _show_history(log, job, as_json=as_json)
@@ -83,10 +87,10 @@ def autoscale(
             provider = _provider(settings, program, deployment, namespace, sequencers, accept_code=accept_code)
         stopped = _Stopped()
         try:
-            if provider is not None and program is not None:
-                job = program_named(program).name if job is None else job
-                _begin(log, job, provider, _range("--nodes", nodes)[0], stopped)
-            limits = _limits(log, job, nodes, partitions, p99_ms, lag_s, samples, cooldown_s)
+            if provider is not None and starts_job:
+                assert job is not None
+                _begin(log, job, provider, limits.min_nodes, stopped)
+            limits = _with_present(limits, log, job) if partitions is None else limits
             scaler = _scaler(log, job, limits, provider, settings)
             outcomes = list(_outcomes(scaler, provider, interval_s, samples if dry_run else 0, seconds, stopped))
         finally:
@@ -122,32 +126,26 @@ def _range(option: str, text: str) -> tuple[int, int]:
     return found
 
 
-def _limits(
-    log: Log,
-    job: str | None,
-    nodes: str,
-    partitions: str | None,
-    p99_ms: float,
-    lag_s: float,
-    samples: int,
-    cool_s: float,
-) -> Limits:
+def _limits(nodes: str, partitions: str, p99_ms: float, lag_s: float, samples: int, cooldown_s: float) -> Limits:
     from nodes.transactions.autoscaling.deciding import Limits
-    from nodes.transactions.layouts.repartitioning import Repartitioning
-    from nodes.transactions.topics import job_on
 
-    low, high = _range("--nodes", nodes)
-    if partitions is None:
-        least = most = Repartitioning(log, job_on(log, job)).layout().partitions
-    else:
-        least, most = _range("--partitions", partitions)
+    (low, high), (least, most) = _range("--nodes", nodes), _range("--partitions", partitions)
     try:
         return Limits(
             min_nodes=low, max_nodes=high, min_partitions=least, max_partitions=most,
-            p99_ms=p99_ms, lag_s=lag_s, samples=samples, cooldown_s=cool_s,
+            p99_ms=p99_ms, lag_s=lag_s, samples=samples, cooldown_s=cooldown_s,
         )  # fmt: skip
     except ValueError as error:
         raise SettingsError(f"limits of the autoscaler: {error}") from None
+
+
+def _with_present(limits: Limits, log: Log, job: str | None) -> Limits:
+    """As many partitions as there are."""
+    from nodes.transactions.layouts.repartitioning import Repartitioning
+    from nodes.transactions.topics import job_on
+
+    present = Repartitioning(log, job_on(log, job)).layout().partitions
+    return msgspec.structs.replace(limits, min_partitions=present, max_partitions=present)
 
 
 def _provider(
@@ -183,8 +181,10 @@ def _begin(log: Log, job: str, provider: NodeProvider, nodes: int, stopped: _Sto
     deadline = time.monotonic() + JOIN_S
     while not (job in jobs_among(log.topics()) and started(log, TransactionTopics(job)) is not None):
         provider.check()
-        if stopped.event.wait(CHECK_S) or time.monotonic() > deadline:
-            raise SettingsError(f"job {job!r} has not begun within {JOIN_S:g} s: see what its nodes have written")
+        if stopped.event.wait(CHECK_S):
+            raise typer.Exit(INTERRUPTED_EXIT if stopped.signal == signal.SIGINT else 0)
+        if time.monotonic() > deadline:
+            raise RunFailed(f"job {job!r} has not begun within {JOIN_S:g} s: see what its nodes have written")
 
 
 def _scaler(log: Log, job: str | None, limits: Limits, provider: NodeProvider | None, settings: Settings) -> Autoscaler:
@@ -263,9 +263,9 @@ def _line(decision: Decision) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(decision.at_ms / 1000))
     action, sample = decision.action, decision.sample
     wanted = {
-        "nodes": f"{sample.nodes} to {action.nodes} nodes",
+        "nodes": f"{sample.nodes} to {_count(action.nodes, 'node')}",
         "split": f"split of partition {action.partition} to {action.target}",
-        "repartition": f"{sample.partitions} to {action.partitions} partitions",
+        "repartition": f"{sample.partitions} to {_count(action.partitions, 'partition')}",
     }.get(action.kind, action.kind)
     return f"{when} UTC, decision {decision.number} by {decision.by}: {wanted}: {action.reason} ({_figures(sample)})"
 
@@ -275,10 +275,12 @@ def _words(outcome: Outcome) -> str:
     return f"{'nothing' if action.kind == 'none' else action.kind}: {action.reason}"
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + "s" * (number != 1)
+
+
 def _figures(sample: Sample) -> str:
     busy = "-" if sample.busy is None else f"{sample.busy:.0%}"
     p99 = "-" if sample.p99_ms is None else f"{sample.p99_ms:.0f} ms"
-    return (
-        f"{sample.nodes} nodes, {sample.partitions} partitions, busy {busy}, p99 {p99}, lag {sample.lag_s:.1f} s, "
-        f"skew {sample.skew:.1f}"
-    )
+    there = f"{_count(sample.nodes, 'node')}, {_count(sample.partitions, 'partition')}"
+    return f"{there}, busy {busy}, p99 {p99}, lag {sample.lag_s:.1f} s, skew {sample.skew:.1f}"
