@@ -7,7 +7,7 @@ on running transactions is decided elsewhere. The plan is in docs/design/migrati
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple, Protocol, TypeAlias
 
@@ -117,6 +117,14 @@ class Change(NamedTuple):
     sources: tuple[int, ...]
 
 
+class Plan(NamedTuple):
+    """The next layout, if it is planned. Copies to homes in it are of epochs from ``since`` on."""
+
+    since: int
+    layout: Layout
+    change: Change
+
+
 class PlaceOfKeys(Protocol):
     """An operator, or its place in a layout."""
 
@@ -195,25 +203,39 @@ def _order(group: Group) -> tuple[int, str]:
 class LayoutHistory:
     """The layouts of a job, each with the first epoch in which it holds: a key has one home at each epoch.
 
-    ``kept``: as ``since`` gives them, none: of a job that has only its first one.
+    ``kept``: as ``since`` gives them, none: of a job that has only its first one. ``planned``: as by ``planned``.
     """
 
-    def __init__(self, operators: Mapping[str, Operator], kept: Sequence[tuple[int, Layout]] = ()) -> None:
+    def __init__(
+        self,
+        operators: Mapping[str, Operator],
+        kept: Sequence[tuple[int, Layout]] = (),
+        planned: Sequence[tuple[int, Layout]] = (),
+    ) -> None:
         self._operators = dict(operators)
         self._layouts = list(kept) or [(0, Layout.first(operators))]
         self._placements: dict[int, Placement] = {}
         self._changes: dict[int, Change] = {}  # by the first epoch of the later layout
         self._find_placements()
+        self.plans: dict[int, Plan] = {}
+        """By the number of the layout, also of those that hold."""
+        self._set_plans(planned)
 
     def learn(self, operators: Mapping[str, Operator]) -> None:
         """Those of another version of the program too: an operator is in the same group in each of them."""
         if not operators.keys() <= self._operators.keys():
             self._operators = {**operators, **self._operators}
             self._find_placements()
+            self._set_plans([(each.since, each.layout) for each in self.plans.values()])
 
     @property
     def newest(self) -> Layout:
         return self._layouts[-1][1]
+
+    @property
+    def oldest_number(self) -> int:
+        """Of the oldest one that was not forgotten."""
+        return self._layouts[0][1].number
 
     @property
     def newest_since(self) -> int:
@@ -245,10 +267,9 @@ class LayoutHistory:
         One that would hold from the same epoch as the one before it is void too: keys may be on their way already.
         """
         before, newest = self._layouts[-1]
-        groups = [each.group for each in newest.groups]
-        if layout.number != newest.number + 1 or [each.group for each in layout.groups] != groups:
+        if not self._may_follow(layout) or since <= before:
             return False
-        if since <= before:
+        if (plan := self.open_plan) is not None and plan.layout != layout:
             return False
         self._layouts.append((since, layout))
         self._placements[layout.number] = layout.placement(self._operators)
@@ -256,12 +277,41 @@ class LayoutHistory:
         self._find_only()
         return True
 
+    @property
+    def open_plan(self) -> Plan | None:
+        """The plan for the next layout, until that is there."""
+        return self.plans.get(self.newest.number + 1) if self.plans else None
+
+    def planned(self, done: int) -> list[tuple[int, Layout]]:
+        """Plans for a snapshot of the end of this epoch, without those of layouts that hold by then."""
+        number = self.at(done).number if self.plans else 0
+        return [(each.since, each.layout) for each in self.plans.values() if each.layout.number > number]
+
+    def add_plan(self, since: int, layout: Layout) -> bool:
+        """The first of its number wins: False where this one is void. Copies are of epochs from ``since`` on."""
+        if self.open_plan is not None or not self._may_follow(layout):
+            return False
+        self._set_plans([(since, layout)])
+        return True
+
+    def _set_plans(self, planned: Iterable[tuple[int, Layout]]) -> None:
+        known = {layout.number: layout for _, layout in self._layouts}
+        for since, layout in planned:
+            change = self._change(known[layout.number - 1], layout, layout.placement(self._operators))
+            self.plans[layout.number] = Plan(since, layout, change)
+
+    def _may_follow(self, layout: Layout) -> bool:
+        newest = self.newest
+        same_groups = [each.group for each in layout.groups] == [each.group for each in newest.groups]
+        return layout.number == newest.number + 1 and same_groups
+
     def forget(self, before: int) -> None:
         """Drop layouts that hold neither in the epoch before this one nor later."""
         layouts = self._layouts
         while len(layouts) > 1 and layouts[1][0] < before:
             del self._placements[layouts.pop(0)[1].number]
             self._changes.pop(layouts[0][0], None)
+            self.plans.pop(layouts[0][1].number, None)
             self._find_only()
 
     def _find_placements(self) -> None:
@@ -271,10 +321,12 @@ class LayoutHistory:
         self._find_only()
 
     def _note_change(self, since: int, before: Layout, after: Layout) -> None:
+        self._changes[since] = self._change(before, after, self._placements[after.number])
+
+    def _change(self, before: Layout, after: Layout, placement: Placement) -> Change:
         pairs = zip(before.groups, after.groups, strict=True)
         sources = {was.homes[bucket] for was, now in pairs for bucket in moved(was.homes, now.homes)}
-        placements = self._placements[before.number], self._placements[after.number]
-        self._changes[since] = Change(*placements, tuple(sorted(sources)))
+        return Change(self._placements[before.number], placement, tuple(sorted(sources)))
 
     def _find_only(self) -> None:
         self._only = self._placements[self.newest.number] if len(self._layouts) == 1 else None

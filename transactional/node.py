@@ -137,6 +137,7 @@ class TransactionNode:
             id_window=self.config.id_window,
             replied=event.replied,
             inline_bytes=self.config.inline_bytes,
+            copy_bytes=self.config.copy_bytes,
             new_store=self._new_store,
         )
         if self.ledger.sequencers + event.partition not in self.standbys:

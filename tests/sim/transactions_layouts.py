@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES
 from tests.sim.transactions_world import World
 from transactional import events as e
-from transactional.epochs.messages import NewLayout, to_bytes
+from transactional.epochs.messages import NewLayout, PlannedLayout, to_bytes
 from transactional.layout import Group, Homes, spread_all, spread_least
 from transactional.state.restored import empty_state
 from transactional.state.snapshots import FORMAT_VERSION, PartitionState
@@ -20,7 +20,12 @@ MAX_PARTITIONS = 6
 
 def propose_layout(world: World) -> None:
     """Somebody proposes the next layout, or one that is known, once all its partitions have a snapshot."""
-    newest = max((life.node.ledger.layouts.newest for life in world.lives), key=lambda each: each.number)
+    ledger = max((life.node.ledger for life in world.lives), key=lambda each: each.layouts.newest.number)
+    newest, planned = ledger.layouts.newest, ledger.layouts.open_plan
+    if planned is not None and world.copying.random() < (0.9 if ledger.copies.are_ready else 0.2):
+        world.log.append(EPOCHS, 0, [to_bytes(NewLayout(planned.layout))])
+        world.unrest = UNREST_STEPS
+        return
     draw, homes = world.placing, dict[Group, Homes]()
     for group, before in ((each.group, each.homes) for each in newest.groups):
         count = draw.randrange(1, MAX_PARTITIONS + 1)
@@ -29,7 +34,8 @@ def propose_layout(world: World) -> None:
     layout = newest.changed(homes)
     layout = replace(layout, number=layout.number - (draw.random() < 0.3))
     if all(_has(world, partition) for partition in range(layout.partitions)):
-        world.log.append(EPOCHS, 0, [to_bytes(NewLayout(layout))])
+        record = PlannedLayout(layout) if world.copying.random() < 0.5 else NewLayout(layout)
+        world.log.append(EPOCHS, 0, [to_bytes(record)])
         world.unrest = UNREST_STEPS
 
 

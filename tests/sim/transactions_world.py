@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
@@ -62,7 +63,8 @@ class World:
         self.partitions = program.partitions
         """How many there are; some may take no part in the newest epochs."""
         self.sequencers = sequencers
-        self.config = config
+        self.copying = Random(seed + 4)
+        self.config = dataclasses.replace(config, copy_bytes=self.copying.choice([1, 100, 1 << 17]))
         self.log = MemoryLog()
         self.log.create_topic(EPOCHS, 1)
         self.log.create_topic(CALLS, program.partitions)

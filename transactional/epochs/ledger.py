@@ -9,18 +9,17 @@ from __future__ import annotations
 from functools import partial
 
 from transactional.conflicts.nondeterminism import crashed_elsewhere
+from transactional.epochs.copies import Copies, take_layout
 from transactional.epochs.decision import decide
 from transactional.epochs.epoch import Epoch
 from transactional.epochs.handovers import Handovers
+from transactional.epochs.layout_messages import Copied, CopyArrived, Handover, NewLayout, NewProgram, PlannedLayout
 from transactional.epochs.messages import (
     Attempt,
     BadRecord,
     Crashes,
     Cut,
     EpochMessage,
-    Handover,
-    NewLayout,
-    NewProgram,
     ReadSetSnapshot,
     RecordPiece,
     RoundBarrier,
@@ -38,7 +37,7 @@ from transactional.execution.rerun import Postponed, Rerun, rerun
 from transactional.layout import LayoutHistory
 from transactional.operators import Program
 from transactional.program_versions import KnownPrograms, VersionHistory
-from transactional.state.snapshots import LedgerState, PostponedState
+from transactional.state.snapshots import LedgerState
 
 FIRST_EPOCH = 1
 
@@ -51,7 +50,7 @@ class Ledger:
         self.program = self.versions.programs.own
         self.sequencers = sequencers
         self.layouts = LayoutHistory(self.versions.operators())
-        self.handovers = Handovers(self.layouts)
+        self.copies, self.handovers = Copies(self.layouts), Handovers(self.layouts)
         self.done = FIRST_EPOCH - 1
         self.position = 0  # on the epochs topic
         self.history_end = 0
@@ -145,12 +144,11 @@ class Ledger:
         first = self.epoch(self.done + 1)
         assert first.base is not None
         later = [self.epochs[number] for number in sorted(self.epochs) if number > self.done]
-        carried = [first.carried[tid] for tid in sorted(first.carried)]
         return LedgerState(
             epochs_offset=self.position,
             done=self.done,
             base=first.base,
-            carried=[PostponedState(p.tid, p.time_ms, p.request, sorted(p.keys), sorted(p.prefixes)) for p in carried],
+            carried=[first.carried[tid].state() for tid in sorted(first.carried)],
             next_cut=list(self._next_cut),
             cut_to=list(self._cut_to),
             cuts=[epoch.cuts[s] for epoch in later for s in sorted(epoch.cuts)],
@@ -165,6 +163,8 @@ class Ledger:
             layouts=self.layouts.since(self.done),
             programs=self.versions.records(),
             handovers=self.handovers.records(self.done),
+            planned=self.layouts.planned(self.done),
+            copies=self.copies.state(self.done),
         )
 
     @classmethod
@@ -175,13 +175,10 @@ class Ledger:
         made.hanging = TimeoutProposals(state.closed, state.hanging, state.done)
         made.crashing = Crashing(state.crashing)
         made.versions = VersionHistory(sequencers, made.versions.programs, state.programs)
-        made.layouts = LayoutHistory(made.versions.operators(), state.layouts)
-        made.handovers = Handovers(made.layouts, state.handovers)
-        carried = [
-            Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
-        ]
-        number = state.done + 1
-        made.epochs = {number: Epoch(number, state.base, carried={each.tid: each for each in carried})}
+        made.layouts = LayoutHistory(made.versions.operators(), state.layouts, state.planned)
+        made.copies, made.handovers = Copies(made.layouts, state.copies), Handovers(made.layouts, state.handovers)
+        number, carried = state.done + 1, {each.tid: Postponed.restored(each) for each in state.carried}
+        made.epochs = {number: Epoch(number, state.base, carried=carried)}
         for cut in state.cuts:
             made._at(cut.epoch).cuts[cut.sequencer] = cut
         made._next_cut, made._cut_to = list(state.next_cut), list(state.cut_to)
@@ -202,6 +199,7 @@ class Ledger:
         self.hanging.forget(before)
         self.crashing.forget(before)
         self.layouts.forget(before)
+        self.copies.forget()
         self.handovers.forget(before)
 
     # --- the fold ---------------------------------------------------------------------------------------------------
@@ -254,8 +252,8 @@ class Ledger:
             case Crashes():
                 self.changes += 1
                 self._crashes(message)
-            case NewLayout(layout):  # cuts that were made before this was read are void from there on
-                self.changes += self.layouts.add(self.last_cut + 1, layout)
+            case NewLayout() | PlannedLayout() | Copied() | CopyArrived():
+                self.changes += take_layout(message, self.layouts, self.copies, self.last_cut + 1)
             case NewProgram(program):
                 self.changes += self.versions.add(self.last_cut + 1, self._next_cut, self._cut_to, program)
                 self.layouts.learn(self.versions.operators())

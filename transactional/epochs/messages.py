@@ -8,14 +8,18 @@ from typing import Any
 import msgspec
 
 from transactional.context import CallChain, Path
+from transactional.epochs.layout_messages import (
+    Addressed,
+    Copied,
+    CopyArrived,
+    Handover,
+    NewLayout,
+    NewProgram,
+    PlannedLayout,
+)
 from transactional.errors import Aborted
 from transactional.external import ContinuedTransaction
-from transactional.layout import Layout
-from transactional.program_versions import ProgramVersion
 from transactional.state.values import BadValue, decode, digest, encode
-
-Addressed = list[tuple[int, bytes]]
-"""(state partition, the record for it or its digest), by partition."""
 
 
 class BadRecord(ValueError):
@@ -109,21 +113,6 @@ class Cut(msgspec.Struct, array_like=True, frozen=True, tag="cut"):
     program: int = 0
 
 
-class NewLayout(msgspec.Struct, array_like=True, frozen=True, tag="layout"):
-    """The next layout of the job's keys: the first of its number wins.
-
-    It holds from the first epoch of which no cut stands before it on the topic.
-    """
-
-    layout: Layout
-
-
-class NewProgram(msgspec.Struct, array_like=True, frozen=True, tag="program"):
-    """The next version of the job's program: the first of its number wins. It holds as a ``NewLayout`` does."""
-
-    program: ProgramVersion
-
-
 class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A reply that may be requested again; ``result`` None: ``failure`` holds the reason.
 
@@ -142,31 +131,16 @@ class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class MovedState(msgspec.Struct, array_like=True, frozen=True, tag="moved"):
     """Part ``index`` of what moves from state partition ``source`` to another one before this epoch begins.
 
-    ``rows``: operator, key, value. ``order``: sequencer, offset and id of remembered requests, oldest first.
+    ``rows``: operator, key, value; None: deleted since it was copied. ``order``: sequencer, offset and id of remembered
+    requests, oldest first. Of copies ahead of the move the epoch is ``copies_epoch``, and there is no order.
     """
 
     source: int
     epoch: int
     index: int
-    rows: list[tuple[str, str, bytes]]
+    rows: list[tuple[str, str, bytes | None]]
     replies: list[ReplyState] = []
     order: list[tuple[int, int, str]] = []
-
-
-class Handover(msgspec.Struct, array_like=True, frozen=True, tag="handover"):
-    """A state partition has sent all that moves away from it before this epoch begins, by that layout.
-
-    One of another layout than the epoch's is void. ``keys``, ``size_bytes``, ``replies``: how much, to be shown.
-    """
-
-    partition: int
-    epoch: int
-    layout: int
-    sends: Addressed
-    keys: int
-    size_bytes: int
-    replies: int
-    inline: bool = False
 
 
 class Contribution(msgspec.Struct, array_like=True, frozen=True):
@@ -321,6 +295,9 @@ EpochMessage = (
     | TimeoutAcknowledgement
     | Attempt
     | Crashes
+    | PlannedLayout
+    | Copied
+    | CopyArrived
     | NewLayout
     | NewProgram
     | Handover

@@ -116,6 +116,10 @@ class RecordPieces:
         if self._open:
             self._open = {name: each for name, each in self._open.items() if each.epoch >= before}
 
+    def forget_epoch(self, epoch: int) -> None:
+        """As ``forget``, of one epoch."""
+        self._open = {name: each for name, each in self._open.items() if each.epoch != epoch}
+
     def kept(self) -> list[RecordPiece]:
         """All of unfinished records, for ``RecordPieces(kept)``."""
         return [piece for each in self._open.values() for piece in each.pieces]

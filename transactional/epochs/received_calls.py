@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from transactional.epochs.layout_messages import Handover, copies_epoch
 from transactional.epochs.messages import (
     BadRecord,
     CallMessage,
     Calls,
     Cut,
     Forward,
-    Handover,
     MovedState,
     RecordPiece,
     RoundBarrier,
@@ -28,6 +28,8 @@ class ReceivedCalls:
         self._records: dict[tuple[int, bytes], Forward | Calls | MovedState] = {}
         self._pieces = RecordPieces()
         self._first_offset: dict[int, int] = {}  # of an epoch's records
+        self._copies_over = 0
+        self._moved: tuple[int, int] | None = None
         self.position = 0
 
     def __len__(self) -> int:
@@ -41,7 +43,7 @@ class ReceivedCalls:
     def take(self, offset: int, message: CallMessage, data: bytes, epoch: int) -> None:
         """A record at ``offset``, while the partition is in ``epoch``. Raises ``BadRecord``."""
         self.position = offset + 1
-        if message.epoch < epoch:
+        if message.epoch < epoch or self._has_moved(message.epoch):
             return
         self._first_offset.setdefault(message.epoch, offset)
         if isinstance(message, RecordPiece):
@@ -52,7 +54,36 @@ class ReceivedCalls:
         if not isinstance(message, RecordPiece):
             self._records[message.epoch, digest(data)] = message
 
-    def of(self, epoch: int, senders: Sequence[Cut | RoundBarrier | Handover]) -> list[CallMessage] | None:
+    def moved(self, handovers: Sequence[Handover]) -> list[CallMessage] | None:
+        """All that moves to this partition, in the order in which it was written; None as in ``of``."""
+        found: list[CallMessage] = []
+        for each in handovers:
+            copies = copies_epoch(each.layout)
+            for to, name in each.sends:
+                if to == self._number:
+                    record = self._records.get((copies, name)) or self._records.get((each.epoch, name))
+                    if record is None:
+                        return None
+                    found.append(record)
+        return found
+
+    def has_copy(self, layout: int, name: bytes) -> bool:
+        """Whether this copy to homes in that layout was read."""
+        return (copies_epoch(layout), name) in self._records
+
+    def copies_moved(self, epoch: int, layout: int) -> None:
+        """All keys have their homes by this layout since this epoch: once that is over, copies are of no use."""
+        self._moved = epoch, layout
+
+    def forget_copies(self, layout: int) -> None:
+        """Those to homes in this layout, and ones before it."""
+        self._copies_over = copies_epoch(layout)
+        self._records = {name: each for name, each in self._records.items() if not self._has_moved(each.epoch)}
+        for epoch in [each for each in self._first_offset if self._has_moved(each)]:
+            del self._first_offset[epoch]
+            self._pieces.forget_epoch(epoch)
+
+    def of(self, epoch: int, senders: Sequence[Cut | RoundBarrier]) -> list[CallMessage] | None:
         """The messages of these to this partition, None if one of the records was not read yet."""
         found: list[CallMessage] = []
         for sender in senders:
@@ -66,9 +97,15 @@ class ReceivedCalls:
 
     def forget_before(self, epoch: int) -> None:
         """The epochs before it are over."""
+        if self._moved is not None and self._moved[0] < epoch:
+            self.forget_copies(self._moved[1])
+            self._moved = None
         self._records = {name: each for name, each in self._records.items() if each.epoch >= epoch}
         self._pieces.forget(epoch)
         self._first_offset = {each: offset for each, offset in self._first_offset.items() if each >= epoch}
+
+    def _has_moved(self, epoch: int) -> bool:
+        return copies_epoch(0) < epoch <= self._copies_over
 
     def _inline(self, epoch: int, data: bytes) -> CallMessage:
         try:

@@ -13,6 +13,7 @@ from transactional.execution.execution import Execution
 from transactional.execution.hanging import Hung
 from transactional.execution.site import RaisedNotes, Site
 from transactional.operators import Program, StateKey
+from transactional.state.snapshots import PostponedState
 from transactional.state.store import Store
 
 
@@ -29,6 +30,14 @@ class Postponed:
     request: Request
     keys: frozenset[StateKey]
     prefixes: frozenset[tuple[str, str]]
+
+    def state(self) -> PostponedState:
+        """For a snapshot."""
+        return PostponedState(self.tid, self.time_ms, self.request, sorted(self.keys), sorted(self.prefixes))
+
+    @classmethod
+    def restored(cls, state: PostponedState) -> Postponed:
+        return cls(state.tid, state.time_ms, state.request, frozenset(state.keys), frozenset(state.prefixes))
 
 
 @dataclass(slots=True)

@@ -44,6 +44,8 @@ class ReplyBook:
         self._fresh: dict[int, int] = {}  # by sequencer: what was remembered since the last snapshot
         self.all_changed = False
         """Whether the next ``changes`` gives all, since some have come from other partitions, or gone there."""
+        self.touched: list[tuple[int, str]] | None = None
+        """The requests that were remembered, again too, while somebody wants to know."""
         self.external_requests: dict[tuple[int, str], ReplyState] = {}
         """Of transactions that wait for an external call; no client gets these, and they are not forgotten."""
 
@@ -110,6 +112,10 @@ class ReplyBook:
         """Replies that are remembered."""
         return len(self._given)
 
+    def given(self, name: tuple[int, str]) -> ReplyState | None:
+        """The reply to the request of this sequencer and id; None: it is not remembered."""
+        return self._given.get(name)
+
     def changes(self, *, whole: bool = False) -> tuple[list[ReplyState], list[tuple[int, int, list[tuple[int, str]]]]]:
         """Entries remembered since the last call, or all: ``replies`` and ``reply_order`` of a ``PartitionState``."""
         replies: dict[tuple[int, str], ReplyState] = {}
@@ -150,10 +156,17 @@ class ReplyBook:
             self._order[sequencer] = deque(each for each in order if (sequencer, each[1]) not in gone)
 
     def take(self, replies: Iterable[ReplyState], order: Iterable[tuple[int, int, str]]) -> None:
-        """Remember what other partitions have remembered until now, as ``MovedState`` has it."""
+        """Remember what other partitions have remembered until now, as ``MovedState`` has it.
+
+        Of a request the last reply counts; those that are not in ``order`` were forgotten since they were copied.
+        """
         self.all_changed = True
+        order = list(order)
+        known = {(sequencer, name) for sequencer, _, name in order}
         for each in replies:
             name = each.sequencer, each.id
+            if name not in known:
+                continue
             self._given[name] = each
             if each.failure is not None and is_external_request(each.failure):
                 self.external_requests[name] = each
@@ -192,6 +205,8 @@ class ReplyBook:
             order = self._order[sequencer] = deque()
         order.append((reply.offset, name))
         self._fresh[sequencer] = self._fresh.get(sequencer, 0) + 1
+        if self.touched is not None:
+            self.touched.append((sequencer, name))
 
     def _forget_before(self, ends: Mapping[int, int]) -> None:
         for sequencer, end in sorted(ends.items()):

@@ -9,25 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from transactional.conflicts.nondeterminism import Nondeterministic
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
+from transactional.epochs.layout_messages import Addressed, Handover
 from transactional.epochs.ledger import Ledger
-from transactional.epochs.messages import Addressed, CallMessage, Handover, MovedState, ReplyState, to_bytes
+from transactional.epochs.messages import CallMessage, MovedState, ReplyState, to_bytes
 from transactional.epochs.received_calls import ReceivedCalls
 from transactional.layout import Change, Placement
 from transactional.operators import StateKey
 from transactional.requests.replies import ReplyBook, entity_of
+from transactional.state.copying import (
+    SLICE_ROWS,
+    Copying,
+    covers,
+    home_of_reply,
+    is_key,
+    item_of_key,
+    item_of_reply,
+    reply_bytes,
+)
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
 from transactional.state.values import digest
 
 BATCH_BYTES = 1 << 18
 """Of rows, or of remembered replies, in one record."""
-SLICE_ROWS = 2_000
-"""Of rows in one step: heartbeats, and the node's other partitions, wait for no more."""
-_REPLY_BYTES = 96
-"""Of a remembered reply beside its texts."""
 
 
 @dataclass(slots=True)
@@ -35,6 +43,9 @@ class Leaving:
     """All that leaves a partition. ``keys`` are in order, by destination."""
 
     keys: dict[int, list[StateKey]] = field(default_factory=dict)
+    rest: dict[int, list[StateKey]] = field(
+        default_factory=dict
+    )  # of them, and of deleted ones: their copies are older
     requests: set[tuple[int, str]] = field(default_factory=set)  # sequencer and id, of replies that leave
     size_bytes: int = 0
 
@@ -42,11 +53,12 @@ class Leaving:
 class Moves:
     """All moves of one partition, one after the other. ``done_before``: this epoch; its state is changed for that."""
 
-    def __init__(self, ledger: Ledger, number: int) -> None:
+    def __init__(self, ledger: Ledger, number: int, copy_bytes: int) -> None:
         self.done_before = 0
         self._ledger = ledger
         self._number = number
         self._move: Move | None = None
+        self.copying = Copying(ledger, number, copy_bytes)
 
     @property
     def are_sending(self) -> bool:
@@ -66,15 +78,16 @@ class Moves:
         if self._move is None:
             if ledger.logged < epoch - 1:
                 return None  # else others could count on what is lost with this node
-            self._move = Move(ledger, self._number, epoch, change, store, replies)
+            self._move = Move(ledger, self._number, epoch, change, store, replies, self.copying)
         if self._move.sends:
             self._move.advance(out)
             return None if self._move.sends else 0
         handovers = ledger.handovers.all_of(epoch, change)
-        found = None if handovers is None else received.of(epoch, handovers)
+        found = None if handovers is None else received.moved(handovers)
         if found is None:
             return None
         changed = self._move.complete(found)
+        received.copies_moved(epoch, change.after.number)
         self._move, self.done_before = None, epoch
         return changed
 
@@ -83,7 +96,14 @@ class Move:
     """Of one partition, before one epoch. It reads ``store`` and ``replies`` and changes neither until ``complete``."""
 
     def __init__(
-        self, ledger: Ledger, number: int, epoch: int, change: Change, store: Store | SpillingStore, replies: ReplyBook
+        self,
+        ledger: Ledger,
+        number: int,
+        epoch: int,
+        change: Change,
+        store: Store | SpillingStore,
+        replies: ReplyBook,
+        copying: Copying,
     ) -> None:
         self._ledger = ledger
         self._number = number
@@ -91,6 +111,8 @@ class Move:
         self._change = change
         self._store = store
         self._replies = replies
+        self._copying = copying
+        self._copies = ledger.copies.of(change.after.number, number)
         self._leaving = Leaving()
         self._work = iter(()) if number not in change.sources else self._send()
         self.sends = True
@@ -106,7 +128,7 @@ class Move:
 
     def complete(self, received: Sequence[CallMessage]) -> int:
         """Take what others have sent, and forget what has left; gives how many keys that concerns."""
-        came, gone = 0, [key for keys in self._leaving.keys.values() for key in keys]
+        gone = [key for keys in self._leaving.keys.values() for key in keys]
         self._store.forget_order()
         for start in range(0, len(gone), SLICE_ROWS):
             self._store.apply(dict.fromkeys(gone[start : start + SLICE_ROWS]))
@@ -114,25 +136,36 @@ class Move:
             self._leaving.requests.update((s, given.id) for s, _, given in self._replies.remembered())
         if self._leaving.requests:
             self._replies.forget_all(self._leaving.requests)
+        rows: dict[StateKey, bytes | None] = {}
+        order: list[tuple[int, int, str]] = []
+        states: list[ReplyState] = []
         for each in received:
             assert isinstance(each, MovedState), f"partition {self._number}: a handover names {type(each).__name__}"
-            self._store.apply({(operator, key): value for operator, key, value in each.rows})
-            came += len(each.rows)
-        moved = [each for each in received if isinstance(each, MovedState) and each.order]
-        if moved:
-            order = [entry for each in moved for entry in each.order]
-            self._replies.take((reply for each in moved for reply in each.replies), order)
+            rows.update(((operator, key), value) for operator, key, value in each.rows)
+            order += each.order
+            states += each.replies
+        came = self._take({key: value for key, value in rows.items() if value is not None})
+        if order:
+            self._replies.take(states, order)
         return came + len(gone)
+
+    def _take(self, rows: dict[StateKey, bytes | None]) -> int:
+        taken = iter(rows.items())
+        while some := dict(islice(taken, SLICE_ROWS)):
+            self._store.apply(some)
+        return len(rows)
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
     def _send(self) -> Iterator[Append | None]:
         """Records, with None where the step may end."""
         yield from self._find_keys()
-        sends: Addressed = []
+        self._find_rest()
+        sends: Addressed = list(self._copies.sends)
+        self._leaving.size_bytes = sum(each.size_bytes for each in self._copies.batches)
         known = self._ledger.handovers.of(self._epoch, self._number)
         replies = self._find_replies()
-        for to in sorted({*self._leaving.keys, *replies}):
+        for to in sorted({*self._leaving.rest, *replies}):
             for moved in self._batches(to, replies.get(to, ())):
                 data = to_bytes(moved)
                 sends.append((to, digest(data)))
@@ -165,6 +198,31 @@ class Move:
         for keys in found.values():
             keys.sort()
 
+    def _find_rest(self) -> None:
+        """The keys whose present values were not copied, by destination, and those deleted since they were."""
+        copies, rest = self._copies, self._leaving.rest
+        if not copies.batches:
+            self._leaving.rest = self._leaving.keys
+            return
+        if not copies.sweeps:
+            for to, keys in self._leaving.keys.items():
+                rest[to] = [key for key in keys if copies.as_of(item_of_key(to, key)) is None]
+        for item in self._copying.written_since(copies):
+            to, _, operator, name = item
+            if is_key(item) and copies.as_of(item) is not None:
+                rest.setdefault(to, []).append((operator, name))
+        for keys in rest.values():
+            keys.sort()
+
+    def _is_copied(self, to: int, given: ReplyState) -> bool:
+        """Whether the reply is at its next home already."""
+        if (
+            home_of_reply(self._change.after, given) is None
+            or self._copies.as_of(item := item_of_reply(to, given)) is None
+        ):
+            return False
+        return covers(self._copies, item, self._copying.written.get(item, 0))
+
     def _find_replies(self) -> dict[int, list[tuple[int, int, ReplyState]]]:
         """The remembered replies that leave, by destination. One whose key is unknown is remembered everywhere."""
         found: dict[int, list[tuple[int, int, ReplyState]]] = {}
@@ -179,23 +237,22 @@ class Move:
 
     def _batches(self, to: int, replies: Sequence[tuple[int, int, ReplyState]]) -> Iterator[MovedState]:
         index = 0
-        for rows in self._rows(self._leaving.keys.get(to, ())):
+        for rows in self._rows(self._leaving.rest.get(to, ())):
             yield MovedState(self._number, self._epoch, index, rows)
             index += 1
         for entries in _in_batches(replies):
-            states = {(sequencer, given.id): given for sequencer, _, given in entries}
+            states = {(s, given.id): given for s, _, given in entries if not self._is_copied(to, given)}
             order = [(sequencer, offset, given.id) for sequencer, offset, given in entries]
             yield MovedState(self._number, self._epoch, index, [], list(states.values()), order)
             index += 1
 
-    def _rows(self, keys: Iterable[StateKey]) -> Iterator[list[tuple[str, str, bytes]]]:
-        rows: list[tuple[str, str, bytes]] = []
+    def _rows(self, keys: Iterable[StateKey]) -> Iterator[list[tuple[str, str, bytes | None]]]:
+        rows: list[tuple[str, str, bytes | None]] = []
         size = 0
         for operator, key in keys:
             value = self._store.read((operator, key))
-            assert value is not None, f"partition {self._number}: {operator} {key!r} has gone while it was to move"
             rows.append((operator, key, value))
-            size += len(operator) + len(key) + len(value)
+            size += len(operator) + len(key) + len(value or b"")
             if size >= BATCH_BYTES:
                 self._leaving.size_bytes += size
                 yield rows
@@ -217,9 +274,8 @@ def _in_batches(
     size = 0
     for entry in entries:
         given = entry[2]
-        call = len(given.call) if isinstance(given.call, bytes) else len(given.call.arguments) + len(given.call.key)
         batch.append(entry)
-        size += _REPLY_BYTES + len(given.id) + len(given.result or b"") + call
+        size += reply_bytes(given)
         if size >= BATCH_BYTES:
             yield batch
             batch, size = [], 0

@@ -14,6 +14,7 @@ from transactional.conflicts.detection import Received, Reexecution
 from transactional.conflicts.nondeterminism import parted, timed_out_alone
 from transactional.conflicts.read_set_snapshots import read_set_snapshot_of
 from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
+from transactional.epochs.copies import COPY_BYTES
 from transactional.epochs.epoch import Epoch
 from transactional.epochs.ledger import FIRST_EPOCH, Ledger
 from transactional.epochs.messages import (
@@ -38,6 +39,7 @@ from transactional.execution.crashing import Caution, NextRound
 from transactional.execution.epoch_in_work import RunningEpoch
 from transactional.execution.execution import Execution
 from transactional.execution.site import Site
+from transactional.operators import StateKey
 from transactional.requests.replies import ReplyBook, records_of
 from transactional.state.logged_commits import LoggedCommits
 from transactional.state.moving import Moves
@@ -65,6 +67,7 @@ class StatePartition:
         id_window: int,
         replied: tuple[int, int] = (0, 0),
         inline_bytes: int = 0,
+        copy_bytes: int = COPY_BYTES,
         new_store: Callable[[], Store | SpillingStore] = Store,
     ) -> None:
         self.ledger = ledger
@@ -89,7 +92,7 @@ class StatePartition:
         self.writes = 0
         self._snapshot_request = SnapshotRequest()
         self._caution = Caution(ledger.crashing, number)
-        self._moves = Moves(ledger, number)
+        self._moves = Moves(ledger, number, copy_bytes)
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
@@ -106,8 +109,6 @@ class StatePartition:
     def calls_needed(self) -> int:
         """Up to this offset, calls are of epochs before the present one."""
         return self.received.needed
-
-    # --- as one value -----------------------------------------------------------------------------------------------
 
     def want_snapshot(self, *, whole: bool = False) -> None:
         """Make one at the next end of an epoch, or now: of what has changed since the last one, or of all."""
@@ -135,8 +136,8 @@ class StatePartition:
 
     @property
     def is_sending(self) -> bool:
-        """Whether it has more to send of what moves away from it: time alone brings that."""
-        return self._moves.are_sending
+        """Whether it has more to send of what moves away from it, or to find: time alone brings that."""
+        return self._moves.are_sending or (self.expects and self._moves.copying.is_finding)
 
     def _maybe_snapshot(self) -> None:
         """Not while this partition is behind the ledger, inside an epoch, or changed already for the next one."""
@@ -149,7 +150,7 @@ class StatePartition:
         rows = self.store.copied() if since is None else self.store.changed
         state = PartitionState(
             FORMAT_VERSION, self.number, self.calls_needed, self.commits_offset, self.committed,
-            self.ledger.snapshot(), [], remembered, order, since, all_replies,
+            self.ledger.snapshot(), [], remembered, order, since, all_replies, self._moves.copying.kept(self.epoch - 1),
         )  # fmt: skip
         self.store.changed = {}
         return StateSnapshot(state, rows)
@@ -164,6 +165,7 @@ class StatePartition:
         self.store, self.replies = state.store, state.replies
         self._running = self._none_running()
         self._snapshot_request.since = state.ledger.done
+        self.received.forget_copies(self._moves.copying.restore(state.ledger, state.written))
 
     def learn(self, values: Iterable[bytes]) -> int:
         """Records in which earlier owners have logged epochs, which this one need not run; gives how many are none."""
@@ -179,11 +181,15 @@ class StatePartition:
         """Do the next thing that the log allows; False if it allows nothing, or the rest is for the next step."""
         if self._begun is not None and self.ledger.hanging.check_begun(self.number, self._begun):
             self._begun = None
+        if self.expects and self.ledger.layouts.plans:
+            self._moves.copying.acknowledge(self.received, out)
         epoch, running = self.ledger.epoch(self.epoch), self._running
         self._caution.check(self.epoch, running.round, running.without)
         if running.round == 0:
             if self._moves.are_due(self.epoch):
                 return self._change_homes(out)
+            if self.expects and self.ledger.layouts.plans:
+                self._moves.copying.advance(self.epoch, self.store, self.replies, out)
             if not self.ledger.layouts.is_member(self.number, self.epoch):
                 return self.ledger.done >= self.epoch and self._end_epoch()
             if self._commits:
@@ -198,8 +204,6 @@ class StatePartition:
             return self._ship(epoch, out)
         self._complete(epoch, out)
         return True
-
-    # --- between epochs ---------------------------------------------------------------------------------------------
 
     def _change_homes(self, out: list[Append]) -> bool:
         changed = self._moves.advance(self.epoch, self.store, self.replies, self.received, out)
@@ -343,6 +347,7 @@ class StatePartition:
         self.committed += self.tally.epoch(epoch, [outcome for _, _, outcome in outcomes], self._running.roots)
         postponed = [each.request for each in epoch.outcome.postponed]
         ends = {s: cut.to_offset for s, cut in epoch.cuts.items()}
+        self._moves.copying.begin_notes(self.epoch, self.replies)
         replies, calls = self.replies.of_epoch(outcomes, self._running.aside, postponed, ends)
         shown = self.replies.shown(replies)
         self.tally.replies += len(shown)
@@ -351,8 +356,8 @@ class StatePartition:
         for execution in self._running.executions.values():
             execution.close()
         self._running.site.written.clear()  # or they would hold each other
-        self._running = self._none_running()
-        self._end_epoch()
+        writes, self._running = self._running.writes, self._none_running()
+        self._end_epoch(writes)
 
     def _reply(self, replies: list[Reply], out: list[Append]) -> None:
         out += [AppendReply(self.number, to_bytes(record)) for record in records_of(self.epoch, replies, self._replied)]
@@ -379,12 +384,14 @@ class StatePartition:
         self.store.apply({(operator, key): value for operator, key, value in commit.writes})
         self.writes += len(commit.writes)
         self.committed = commit.committed
+        self._moves.copying.begin_notes(self.epoch, self.replies)
         self.replies.recall(commit.replies, commit.calls, {s: cut.to_offset for s, cut in epoch.cuts.items()})
         self._reply(self.replies.shown(commit.replies), out)
         self._logged = None
-        return self._end_epoch()
+        return self._end_epoch([(operator, key) for operator, key, _ in commit.writes])
 
-    def _end_epoch(self) -> bool:
+    def _end_epoch(self, written: Iterable[StateKey] = ()) -> bool:
+        self._moves.copying.note(self.epoch, written, self.replies)
         self.epoch += 1
         self.received.forget_before(self.epoch)
         self._maybe_snapshot()

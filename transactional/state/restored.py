@@ -5,10 +5,11 @@ A rule for this file: nothing here belongs to a node yet, so nothing of a node i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
+from transactional.epochs.layout_messages import Item
 from transactional.requests.replies import ReplyBook
 from transactional.state.snapshot_chain import Continuity
 from transactional.state.snapshots import SLICE_ROWS, LedgerState, PartitionState
@@ -20,7 +21,8 @@ from transactional.state.store import Store
 class RestoredState:
     """A state partition at the end of an epoch. It belongs to the one partition that begins with it.
 
-    ``calls_offset``, ``commits_offset``: records before these were needed for what is in it.
+    ``calls_offset``, ``commits_offset``: records before these were needed for what is in it. ``written``: as in
+    ``PartitionState``.
     """
 
     partition: int
@@ -30,6 +32,7 @@ class RestoredState:
     committed: int
     store: Store | SpillingStore
     replies: ReplyBook
+    written: Sequence[tuple[Item, int]] = ()
 
 
 def empty_state(
@@ -59,5 +62,6 @@ def restored_state(
             store.changed = {}
         replies.follow(each)
     return RestoredState(
-        newest.partition, newest.ledger, newest.calls_offset, newest.commits_offset, newest.committed, store, replies
-    )
+        newest.partition, newest.ledger, newest.calls_offset, newest.commits_offset, newest.committed, store,
+        replies, newest.written,
+    )  # fmt: skip

@@ -16,11 +16,11 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from transactional.epochs.layout_messages import Copied, CopyArrived, Handover, Item
 from transactional.epochs.messages import (
     Attempt,
     Crashes,
     Cut,
-    Handover,
     ReadSetSnapshot,
     RecordPiece,
     ReplyState,
@@ -58,11 +58,20 @@ class PostponedState(msgspec.Struct, array_like=True, frozen=True):
     prefixes: list[tuple[str, str]]
 
 
+class CopiesState(msgspec.Struct, array_like=True, frozen=True):
+    """Batches that count, in order; of each partition at most one that does not yet; who has what of those."""
+
+    batches: list[Copied] = []
+    pending: list[Copied] = []
+    arrived: list[CopyArrived] = []
+
+
 class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     """The fold over the epochs topic before ``epochs_offset``, without the epochs up to ``done``.
 
     ``closed``: see ``TimeoutProposals``. ``layouts``: that of epoch ``done`` and later ones, each with the epoch from
     which it holds; none: keys are still where the first layout has them. ``programs``: all versions; none: the first.
+    ``planned``: later ones, each with the first epoch of copies to homes in it; ``copies``: those that were made.
     """
 
     epochs_offset: Natural
@@ -81,6 +90,8 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     layouts: list[tuple[int, Layout]] = []
     programs: list[ProgramSince] = []
     handovers: list[Handover] = []
+    planned: list[tuple[int, Layout]] = []
+    copies: CopiesState = CopiesState()
 
 
 class PartitionState(msgspec.Struct, array_like=True, frozen=True):
@@ -89,6 +100,7 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     ``reply_order``: sequencer, how many of its replies are remembered in all, offsets and ids of the newest of them.
     ``since``: the epoch of the one that it continues; None: it is whole. See ``state/snapshot_chain.py``.
     ``all_replies``: those of the ones that it rests upon are not remembered any more, unless they are here.
+    ``written``: while a layout is planned, what was written of that which moves, and the last epoch in which.
     """
 
     version: int
@@ -102,6 +114,7 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     reply_order: list[tuple[int, int, list[tuple[int, str]]]]
     since: int | None = UNSAID
     all_replies: bool = False
+    written: list[tuple[Item, int]] = []
 
 
 class _RawItems(msgspec.Struct, array_like=True, frozen=True):
@@ -118,6 +131,7 @@ class _RawItems(msgspec.Struct, array_like=True, frozen=True):
     reply_order: msgspec.Raw
     since: msgspec.Raw = msgspec.Raw()
     all_replies: msgspec.Raw = msgspec.Raw()
+    written: msgspec.Raw = msgspec.Raw()
 
 
 class _StateHead(msgspec.Struct, array_like=True, frozen=True):

@@ -107,6 +107,10 @@ class SpillingStore:
         hot = chain(self._young.items(), self._old.items(), self._leaving.items())
         return chain(spilled, ((key, value) for key, value in hot if key in self._fresh and value is not None))
 
+    def keys(self) -> list[StateKey]:
+        """As ``Store.keys``; reads all that is spilled."""
+        return [key for key, _ in self.everything()]
+
     @property
     def tables(self) -> tuple[Mapping[StateKey, bytes | None], ...]:
         """The entries in memory; None: there are none."""

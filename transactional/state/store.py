@@ -40,6 +40,10 @@ class Store:
         """All rows, in any order."""
         return self.items.items()
 
+    def keys(self) -> list[StateKey]:
+        """Of all rows, in any order."""
+        return list(self.items)
+
     def forget_order(self) -> None:
         """Ahead of many writes, each of which would be put in its place: ordered keys are found again by a scan."""
         self._ordered.clear()

@@ -126,7 +126,7 @@ def test_random_transactions_equal_one_plain_loop(part: int) -> None:
     assert tally.restored and tally.chained and tally.logged and tally.crashes, tally
     assert tally.sources and tally.abandoned and tally.layouts and tally.void_cuts, tally
     assert tally.versions and tally.upgraded and tally.judged, tally
-    assert tally.moved_keys and tally.moved_replies and tally.partitions_made, tally
+    assert tally.moved_keys and tally.moved_replies and tally.copies and tally.partitions_made, tally
     assert tally.reruns and tally.races and tally.failed and tally.committed, tally
 
 

@@ -1,0 +1,288 @@
+"""What a state partition copies ahead of a move, while it goes on to run transactions.
+
+A copy is as good as what is known of later writes: so all writes since the plan are noted, in snapshots too. What was
+written after its copy was taken is copied again, and the rest of that is part of the move. A batch is sent when the log
+has all that it follows from, and the next one once the log has this one: a slow log gets few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
+from transactional.epochs.copies import SourceCopies
+from transactional.epochs.layout_messages import Addressed, Copied, CopyArrived, Item, copies_epoch
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import MovedState, ReplyState, to_bytes
+from transactional.epochs.received_calls import ReceivedCalls
+from transactional.external import is_external_request
+from transactional.layout import Placement, Plan
+from transactional.operators import StateKey
+from transactional.requests.replies import ReplyBook, entity_of
+from transactional.state.snapshots import LedgerState
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
+from transactional.state.values import digest
+
+SLICE_ROWS = 2_000
+"""Of items in one step: heartbeats, and the node's other partitions, wait for no more."""
+AGAIN_ITEM_BYTES = 256
+"""So long writes are taken to be: a batch of them is worth another sweep while other partitions still copy."""
+PATIENCE = 50
+"""So often it was looked for a batch of another owner before one is made in its place."""
+REPLY_BYTES = 96
+"""Of a remembered reply beside its texts."""
+_ENTITY = -1
+
+
+def item_of_key(to: int, key: StateKey) -> Item:
+    return to, _ENTITY, *key
+
+
+def is_key(item: Item) -> bool:
+    """Else it is a remembered reply."""
+    return item[1] == _ENTITY
+
+
+def item_of_reply(to: int, given: ReplyState) -> Item:
+    return to, given.sequencer, "", given.id
+
+
+def reply_bytes(given: ReplyState) -> int:
+    """About the size of its record."""
+    call = len(given.call) if isinstance(given.call, bytes) else len(given.call.arguments) + len(given.call.key)
+    return REPLY_BYTES + len(given.id) + len(given.result or b"") + call
+
+
+def home_of_reply(after: Placement, given: ReplyState) -> int | None:
+    """None: it is not copied, since its key is unknown, or an external call will change it."""
+    if is_external_request(given.failure):
+        return None
+    entity = entity_of(given.call)
+    return None if entity is None else after.place(*entity)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """``after``: it is sent once the log has all of this epoch."""
+
+    after: int
+    index: int
+    sends: Addressed
+    records: list[Append]
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """A sweep as this node makes it: ``items`` are what it finds, in order, from ``next`` on."""
+
+    number: int
+    as_of: int
+    finding: Iterator[None]
+    items: list[Item] = field(default_factory=list)
+    next: int = 0
+    is_found: bool = False
+
+
+class Copying:
+    """Of one partition. ``written``: of what moves, the last epoch in which it was written since the plan."""
+
+    def __init__(self, ledger: Ledger, number: int, copy_bytes: int) -> None:
+        self._copy_bytes = copy_bytes
+        self.written: dict[Item, int] = {}
+        self._ledger = ledger
+        self._number = number
+        self._layout = 0  # the planned one that the following is about
+        self._sweep: _Sweep | None = None
+        self._batch: _Batch | None = None
+        self._waited = 0
+        self._said: set[bytes] = set()  # what was acknowledged
+
+    def restore(self, state: LedgerState, written: Iterable[tuple[Item, int]]) -> int:
+        """Go on from a snapshot, of which this is the layout. The ledger may not have read of its plan yet."""
+        present = state.layouts[0][1].number if state.layouts else 0
+        self._layout, self.written = present + 1, dict(written)
+        return present
+
+    def kept(self, done: int) -> list[tuple[Item, int]]:
+        """``written``, for a snapshot of the end of this epoch."""
+        plan = self._plan(done)
+        return [] if plan is None or plan.layout.number != self._layout else sorted(self.written.items())
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether it looks for what moves: time alone brings that."""
+        is_open = self._sweep is not None and self._ledger.layouts.open_plan is not None
+        return is_open and not self._sweep.is_found
+
+    def begin_notes(self, epoch: int, replies: ReplyBook) -> None:
+        """Ahead of the epoch's replies: whether its writes are to be noted."""
+        plan = self._plan(epoch)
+        if plan is not None and plan.layout.number != self._layout:
+            self._begin(plan)
+        noted = plan is not None and epoch >= plan.since and self._number in plan.change.sources
+        replies.touched = [] if noted else None
+
+    def note(self, epoch: int, keys: Iterable[StateKey], replies: ReplyBook) -> None:
+        """Entities that the epoch has written, and the requests that it has remembered, if they are to be noted."""
+        if replies.touched is None:
+            return
+        after, here, written = self._ledger.layouts.plans[self._layout].change.after, self._number, self.written
+        for key in keys:
+            if (to := after.place(*key)) != here:
+                written[item_of_key(to, key)] = epoch
+        for name in replies.touched:
+            given = replies.given(name)
+            if given is not None and (to := home_of_reply(after, given)) is not None and to != here:
+                written[item_of_reply(to, given)] = epoch
+        replies.touched = None
+
+    def _plan(self, epoch: int) -> Plan | None:
+        """For the layout behind the one that holds in this epoch."""
+        layouts = self._ledger.layouts
+        return layouts.plans.get(layouts.at(epoch).number + 1) if layouts.plans else None
+
+    def written_since(self, copies: SourceCopies) -> list[Item]:
+        """The items whose copies are older than they are, or that have none, of all that is noted; in order."""
+        return sorted(item for item, epoch in self.written.items() if not covers(copies, item, epoch))
+
+    def acknowledge(self, received: ReceivedCalls, out: list[Append]) -> None:
+        """Say which batches of others are here."""
+        plan = self._ledger.layouts.open_plan
+        pending = {} if plan is None else self._ledger.copies.pending(plan.layout.number)
+        for source, each in pending.items():
+            for to, name in each.missing:
+                if to == self._number and name not in self._said and received.has_copy(each.batch.layout, name):
+                    self._said.add(name)
+                    out.append(AppendEpochs(to_bytes(CopyArrived(to, each.batch.layout, source, name))))
+        if not pending and self._said:
+            self._said = set()
+
+    # --- sending ----------------------------------------------------------------------------------------------------
+
+    def advance(self, epoch: int, store: Store | SpillingStore, replies: ReplyBook, out: list[Append]) -> None:
+        """At the end of the epoch before this one: look for what moves, or send the next batch of it."""
+        plan = self._ledger.layouts.open_plan
+        if plan is None or epoch <= plan.since or plan is not self._plan(epoch - 1):
+            self._sweep = self._batch = None
+            return
+        if plan.layout.number != self._layout:
+            self._begin(plan)
+        if self._number not in plan.change.sources:
+            return
+        copies = self._ledger.copies.of(self._layout, self._number)
+        if self.is_finding and not self._finds():
+            return
+        if not self._is_free(copies, out):
+            return
+        if self._sweep is None or not copies.continues(self._sweep.number, self._sweep.as_of):
+            self._sweep = self._next_sweep(plan, epoch, store, replies, copies)
+        if self._sweep is not None and (self._sweep.is_found or self._finds()):
+            self._batch = self._made(self._sweep, epoch, store, replies, copies)
+            self._is_free(copies, out)
+
+    def _finds(self) -> bool:
+        """Whether all that moves is found, now that it was looked for some more."""
+        assert self._sweep is not None
+        self._sweep.is_found = next(self._sweep.finding, self) is self
+        return self._sweep.is_found
+
+    def _begin(self, plan: Plan) -> None:
+        self._layout, self.written, self._sweep, self._batch = plan.layout.number, {}, None, None
+
+    def _is_free(self, copies: SourceCopies, out: list[Append]) -> bool:
+        """Whether the next batch may be made; else the last one goes on its way."""
+        batch, pending = self._batch, self._ledger.copies.pending(self._layout).get(self._number)
+        if batch is not None and batch.index < len(copies.batches):
+            batch = self._batch = None  # this one counts, or another owner's
+        if batch is not None and batch.records:
+            if self._ledger.logged >= batch.after:
+                out += batch.records
+                batch.records = []
+            return False
+        if pending is None or (batch is not None and pending.batch.sends == batch.sends):
+            self._waited = 0
+            return batch is None
+        self._waited += 1  # for a batch of another owner, which may have died before it was sent
+        if self._waited <= PATIENCE:
+            return False
+        self._waited, self._batch, self._sweep = 0, None, None
+        return True
+
+    def _next_sweep(
+        self, plan: Plan, epoch: int, store: Store | SpillingStore, replies: ReplyBook, copies: SourceCopies
+    ) -> _Sweep | None:
+        """None: none is needed now."""
+        as_of = epoch - 1
+        if not copies.continues(copies.sweeps, as_of):
+            return None  # another owner is ahead of this one
+        if copies.sweeps == 0:
+            sweep = _Sweep(0, as_of, iter(()))
+            sweep.finding = self._find(sweep.items, plan.change.after, store.keys(), replies, copies)
+            return sweep
+        self.written = {item: at for item, at in self.written.items() if not covers(copies, item, at)}
+        if copies.is_ready and len(self.written) < max(1, self._copy_bytes // AGAIN_ITEM_BYTES):
+            return None
+        last = copies.current.end
+        found = [item for item in sorted(self.written) if last is None or item > last]
+        return _Sweep(copies.sweeps, as_of, iter(()), found, is_found=True)
+
+    def _find(
+        self,
+        found: list[Item],
+        after: Placement,
+        keys: Sequence[StateKey],
+        replies: ReplyBook,
+        copies: SourceCopies,
+    ) -> Iterator[None]:
+        """Into ``found`` all that moves, in order, behind what is copied already."""
+        here, last = self._number, copies.current.end
+        names = {(given.sequencer, given.id): given for _, _, given in replies.remembered()}
+        for start in range(0, len(keys), SLICE_ROWS):
+            for key in keys[start : start + SLICE_ROWS]:
+                if (to := after.place(*key)) != here:
+                    found.append(item_of_key(to, key))
+            yield None
+        for given in names.values():
+            if (to := home_of_reply(after, given)) is not None and to != here:
+                found.append(item_of_reply(to, given))
+        found.sort()
+        if last is not None:
+            found[:] = [item for item in found if item > last]
+
+    def _made(
+        self, sweep: _Sweep, epoch: int, store: Store | SpillingStore, replies: ReplyBook, copies: SourceCopies
+    ) -> _Batch:
+        last = copies.current.end
+        while last is not None and sweep.next < len(sweep.items) and sweep.items[sweep.next] <= last:
+            sweep.next += 1  # another owner's batch has won
+        rows: dict[int, list[tuple[str, str, bytes | None]]] = {}
+        states: dict[int, list[ReplyState]] = {}
+        size, at = 0, sweep.next
+        while at < len(sweep.items) and size < self._copy_bytes:
+            to, sequencer, operator, name = sweep.items[at]
+            if sequencer == _ENTITY:
+                value = store.read((operator, name))
+                size += len(operator) + len(name) + len(value or b"")
+                rows.setdefault(to, []).append((operator, name, value))
+            elif (given := replies.given((sequencer, name))) is not None:
+                size += reply_bytes(given)
+                states.setdefault(to, []).append(given)
+            at += 1
+        end = sweep.items[at - 1] if at < len(sweep.items) else None
+        index, records, sends = len(copies.batches), list[Append](), list[tuple[int, bytes]]()
+        for to in sorted({*rows, *states}):
+            copy = MovedState(self._number, copies_epoch(self._layout), index, rows.get(to, []), states.get(to, []))
+            records.append(AppendCalls(to, data := to_bytes(copy)))
+            sends.append((to, digest(data)))
+        left = len(sweep.items) - at
+        batch = Copied(self._number, self._layout, index, sweep.number, sweep.as_of, end, sends, left, size)
+        sweep.next = at
+        return _Batch(epoch - 1, index, sends, [*records, AppendEpochs(to_bytes(batch))])
+
+
+def covers(copies: SourceCopies, item: Item, epoch: int) -> bool:
+    """Whether what was written in this epoch is in its copy."""
+    as_of = copies.as_of(item)
+    return as_of is not None and as_of >= epoch
