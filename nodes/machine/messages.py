@@ -36,6 +36,8 @@ LAYOUTS_VERSION = 8
 """Since this one keys of a transactional job may get other homes, and it more partitions."""
 SCHEMAS_VERSION = 9
 """Since this one nodes agree on which schemas a registry has, before they read records of them."""
+COPIES_VERSION = 9
+"""Since this one keys of a transactional job may be copied to other homes before they move."""
 MAX_CONTROL_BYTES = 1 << 20
 FORMER_BROADCAST_BYTES = 64 << 20
 MAX_BROADCAST_BYTES = 4 << 30
@@ -49,6 +51,10 @@ Version = Annotated[int, msgspec.Meta(ge=1)]
 SchemaId = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_CONTROL_BYTES)]
+
+
+ONLINE_LAYOUT = "layout online"
+"""Name of a ``Command``: a layout whose keys are copied before it holds."""
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -317,6 +323,8 @@ class Command(Message, frozen=True, tag="command"):
 
     @property
     def format(self) -> int:
+        if self.name == ONLINE_LAYOUT:
+            return COPIES_VERSION
         return PROGRAMS_VERSION if self.name.startswith(("program", "layout")) else NUMBERED_VERSION
 
 

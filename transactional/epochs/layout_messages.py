@@ -13,8 +13,8 @@ Addressed: TypeAlias = list[tuple[int, bytes]]
 """(state partition, the record for it or its digest), by partition."""
 
 Item: TypeAlias = tuple[int, int, str, str]
-"""What moves, in the order in which it is copied: the partition that it moves to, -1, operator and key of an entity; or
-that partition, sequencer, "" and id of a remembered reply."""
+"""Something that moves: the partition that it moves to, -1, operator and key of an entity. Or that partition,
+sequencer, "" and id of a remembered reply. They are copied in this order."""
 
 _COPIES = 1 << 62
 
@@ -53,7 +53,7 @@ class Copied(msgspec.Struct, array_like=True, frozen=True, tag="copied"):
 
     A *sweep* goes through all items in order, the first through all that move, later ones through those that changed
     again. The batch covers the items behind the last batch up to ``end``, None: all others, and the sweep is over.
-    What was written in epochs up to ``as_of`` is in it, or in a batch before it. ``left``: items of the sweep still to
+    Writes of epochs up to ``as_of`` are in it, or in a batch before it. ``left``: items of the sweep still to
     come, ``size_bytes``: in the batch; both are shown. A batch of another layout than the planned one, or that follows
     none, is void. It counts once each partition that gets something of it has written ``CopyArrived``. Until then
     another one of the same index takes its place.

@@ -1,8 +1,8 @@
-"""What a state partition copies ahead of a move, while it goes on to run transactions.
+"""Copies that a state partition sends ahead of a move, while it goes on to run transactions.
 
-A copy is as good as what is known of later writes: so all writes since the plan are noted, in snapshots too. What was
-written after its copy was taken is copied again, and the rest of that is part of the move. A batch is sent when the log
-has all that it follows from, and the next one once the log has this one: a slow log gets few.
+A copy is as good as the knowledge of later writes: so all writes since the plan are noted, in snapshots too. Items that
+were written after their copies were taken are copied again, and the last of them are part of the move. A batch is sent
+when the log has all that it follows from, and the next one once this one has arrived: a slow log gets few.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _ENTITY = -1
 
 
 def item_of_key(to: int, key: StateKey) -> Item:
+    """An entity that moves to this partition."""
     return to, _ENTITY, *key
 
 
@@ -46,6 +47,7 @@ def is_key(item: Item) -> bool:
 
 
 def item_of_reply(to: int, given: ReplyState) -> Item:
+    """A remembered reply that moves to this partition."""
     return to, given.sequencer, "", given.id
 
 
@@ -113,8 +115,8 @@ class Copying:
     @property
     def is_finding(self) -> bool:
         """Whether it looks for what moves: time alone brings that."""
-        is_open = self._sweep is not None and self._ledger.layouts.open_plan is not None
-        return is_open and not self._sweep.is_found
+        sweep = self._sweep
+        return sweep is not None and not sweep.is_found and self._ledger.layouts.open_plan is not None
 
     def begin_notes(self, epoch: int, replies: ReplyBook) -> None:
         """Ahead of the epoch's replies: whether its writes are to be noted."""
@@ -147,10 +149,9 @@ class Copying:
         """The items whose copies are older than they are, or that have none, of all that is noted; in order."""
         return sorted(item for item, epoch in self.written.items() if not covers(copies, item, epoch))
 
-    def acknowledge(self, received: ReceivedCalls, out: list[Append]) -> None:
+    def _acknowledge(self, layout: int, received: ReceivedCalls, out: list[Append]) -> None:
         """Say which batches of others are here."""
-        plan = self._ledger.layouts.open_plan
-        pending = {} if plan is None else self._ledger.copies.pending(plan.layout.number)
+        pending = self._ledger.copies.pending(layout)
         for source, each in pending.items():
             for to, name in each.missing:
                 if to == self._number and name not in self._said and received.has_copy(each.batch.layout, name):
@@ -161,12 +162,20 @@ class Copying:
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
-    def advance(self, epoch: int, store: Store | SpillingStore, replies: ReplyBook, out: list[Append]) -> None:
-        """At the end of the epoch before this one: look for what moves, or send the next batch of it."""
+    def advance(
+        self,
+        epoch: int,
+        store: Store | SpillingStore,
+        replies: ReplyBook,
+        received: ReceivedCalls,
+        out: list[Append],
+    ) -> None:
+        """At the end of the epoch before this one: look for items that move, or send the next batch of them."""
         plan = self._ledger.layouts.open_plan
         if plan is None or epoch <= plan.since or plan is not self._plan(epoch - 1):
             self._sweep = self._batch = None
             return
+        self._acknowledge(plan.layout.number, received, out)
         if plan.layout.number != self._layout:
             self._begin(plan)
         if self._number not in plan.change.sources:

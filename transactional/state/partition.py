@@ -181,15 +181,13 @@ class StatePartition:
         """Do the next thing that the log allows; False if it allows nothing, or the rest is for the next step."""
         if self._begun is not None and self.ledger.hanging.check_begun(self.number, self._begun):
             self._begun = None
-        if self.expects and self.ledger.layouts.plans:
-            self._moves.copying.acknowledge(self.received, out)
         epoch, running = self.ledger.epoch(self.epoch), self._running
         self._caution.check(self.epoch, running.round, running.without)
         if running.round == 0:
             if self._moves.are_due(self.epoch):
                 return self._change_homes(out)
             if self.expects and self.ledger.layouts.plans:
-                self._moves.copying.advance(self.epoch, self.store, self.replies, out)
+                self._moves.copying.advance(self.epoch, self.store, self.replies, self.received, out)
             if not self.ledger.layouts.is_member(self.number, self.epoch):
                 return self.ledger.done >= self.epoch and self._end_epoch()
             if self._commits:

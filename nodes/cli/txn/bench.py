@@ -110,11 +110,10 @@ def bench(
     count = _count(transactions, rate or 0, seconds or 0)
     if size is not None and size < chosen.smallest:
         fail(2, f"--size {size}: {workload} needs at least {chosen.smallest} {chosen.counts}")
-    assert mode == "stop"
     if partitions is not None:
         chosen = with_partitions(chosen, partitions)
     changes = changes_of(
-        chosen, nodes, kill or [], add_node or [], remove_node or [], repartition or [], spread, upgrade or []
+        chosen, nodes, kill or [], add_node or [], remove_node or [], repartition or [], (spread, mode), upgrade or []
     )
     by_spark = spark_judges(workload, validate)
     generated = spark_does(generator, "generator")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nodes.transactions.bench.elastic import Repartition, Upgrade
     from nodes.transactions.bench.fleet import Change
     from nodes.transactions.bench.run import AnyChange
+    from nodes.transactions.layouts.repartitioning import Mode, Spread
     from transactional.operators import Program
     from transactional.workloads.contract import BenchWorkload
 
@@ -47,12 +48,12 @@ def changes_of(
     joins: Sequence[float],
     leaves: Sequence[float],
     moves: Sequence[str],
-    spread: Literal["least", "all"],
+    ways: tuple[Spread, Mode],
     versions: Sequence[float],
 ) -> tuple[AnyChange, ...]:
     """All changes by share of the replies. One that cannot be ends the command before the run begins."""
     changes: list[AnyChange] = [*_of_fleet(nodes, kills, joins, leaves)]
-    changes += [*_repartitions(workload.program, moves, spread), *_upgrades(workload, versions)]
+    changes += [*_repartitions(workload.program, moves, ways), *_upgrades(workload, versions)]
     return tuple(sorted(changes, key=lambda change: change.share))
 
 
@@ -79,23 +80,23 @@ def _kill(text: str, nodes: int) -> tuple[int, float]:
     return found
 
 
-def _repartitions(program: Program, texts: Sequence[str], spread: Literal["least", "all"]) -> list[Repartition]:
+def _repartitions(program: Program, texts: Sequence[str], ways: tuple[Spread, Mode]) -> list[Repartition]:
     """Each is tried on the layout that those before it leave."""
     from nodes.transactions.layouts.repartitioning import changed_layout
     from transactional.layout import Group, Layout
 
-    wanted = sorted((_repartition(program, each, spread), each) for each in texts)
+    wanted = sorted((_repartition(program, each, ways), each) for each in texts)
     layout = Layout.first(program.operators)
     for change, text in wanted:
         groups = sorted({Group.of(program.operators[name]) for name in change.operators}, key=str)
         try:
-            layout = changed_layout(layout, change.operators, groups, change.to, spread)
+            layout = changed_layout(layout, change.operators, groups, change.to, change.spread)
         except SettingsError as error:
             fail(2, f"--repartition {text}: {error}")
     return [change for change, _ in wanted]
 
 
-def _repartition(program: Program, text: str, spread: Literal["least", "all"]) -> Repartition:
+def _repartition(program: Program, text: str, ways: tuple[Spread, Mode]) -> Repartition:
     from nodes.transactions.bench.elastic import Repartition
 
     name, _, rest = text.partition(":")
@@ -109,7 +110,7 @@ def _repartition(program: Program, text: str, spread: Literal["least", "all"]) -
     known = [each for each in program.operators if not each.startswith("_")]
     if name != ALL and name not in known:
         raise UnknownName("operator", name, [*known, ALL])
-    return Repartition(share, tuple(known) if name == ALL else (name,), to, spread)
+    return Repartition(share, tuple(known) if name == ALL else (name,), to, *ways)
 
 
 def _upgrades(workload: BenchWorkload, shares: Sequence[float]) -> list[Upgrade]:

@@ -22,7 +22,11 @@ SHOWN_KEY = 60
 """Characters of a key."""
 
 ModeOption = Annotated[
-    Literal["stop"], typer.Option("--mode", help="stop: transactions wait while keys move. There is no other yet.")
+    Literal["online", "stop"],
+    typer.Option(
+        "--mode",
+        help="online: keys are copied first, while transactions run; stop: transactions wait for all of them.",
+    ),
 ]
 SpreadOption = Annotated[
     Literal["least", "all"],
@@ -47,7 +51,6 @@ def repartition(
     Operators that were declared with as many partitions and the same separator move together. The job's nodes do the
     work: it is done even if this command is stopped.
     """
-    assert mode == "stop"
     settings = given.settings()
     from nodes.runtime.log_opening import open_settings_log
     from nodes.transactions.layouts.repartitioning import Repartitioning
@@ -55,9 +58,9 @@ def repartition(
 
     with open_settings_log(settings) as log:
         requests = Repartitioning(log, job_on(log, job))
-        made, told = requests.request(operators, to, spread)
+        made, told = requests.request(operators, to, spread, mode)
         note(f"layout {told.layout} is requested: {', '.join(told.operators)} to {to} partitions")
-        told = requests.wait(made, told, timeout_s)
+        told = requests.wait(made, told, timeout_s, note)
     if as_json:
         emit_json(msgspec.to_builtins(told))
     else:

@@ -9,7 +9,7 @@ import typer
 
 from nodes.cli.options import GivenOptions, JsonOption, with_log_options
 from nodes.cli.output import emit_json, note
-from nodes.cli.txn.layout import JobOption
+from nodes.cli.txn.layout import JobOption, ModeOption
 
 if TYPE_CHECKING:
     from nodes.transactions.layouts.splitting import Split
@@ -29,6 +29,7 @@ def split(
             help="Partition that gets them; the next free number is a new one. Else the coldest, or a new one.",
         ),
     ] = None,
+    mode: ModeOption = "stop",
     job: JobOption = None,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait; nodes go on after that.")] = 600,
     as_json: JsonOption = False,
@@ -37,7 +38,7 @@ def split(
 
     Heat is measured by calls and written bytes of the newest epochs on the log. Where these have nothing of the
     partition, it is bytes in the newest checkpoints. The job's nodes do the work: it is done even if this command is
-    stopped. Transactions wait while keys move.
+    stopped. With --mode stop transactions wait while keys move.
     """
     settings = given.settings()
     from nodes.checkpoints.opening import open_checkpoints
@@ -49,9 +50,9 @@ def split(
     with open_settings_log(settings) as log:
         topics = job_on(log, job)
         requests = Repartitioning(log, topics)
-        made, told = request_split(requests, topics.job, open_checkpoints(settings), partition, to)
+        made, told = request_split(requests, topics.job, open_checkpoints(settings), partition, to, mode)
         note(f"layout {made.number} is requested: {told.buckets} buckets of {partition} to {told.target}")
-        told = wait_for_split(requests, told, timeout_s)
+        told = wait_for_split(requests, told, timeout_s, note)
     if as_json:
         emit_json(msgspec.to_builtins(told))
     else:

@@ -6,16 +6,36 @@ next one may be proposed only once the last one is done, so of two that are prop
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
+
+from nodes.machine import messages as m
+from nodes.machine.ownership import commands as c
+
+T = TypeVar("T")
 
 
 class ProposedLayout(msgspec.Struct, frozen=True):
-    """Layout ``number`` (the first is 0). ``units``: those of the job that it needs; ``about``: to be shown."""
+    """Layout ``number`` (the first is 0). ``units``: those of the job that it needs; ``about``: to be shown.
+
+    ``online``: keys are copied to their homes in it before it holds.
+    """
 
     number: int
     units: int
     layout: msgspec.Raw
     about: dict[str, str | int | list[str]] = {}
+    online: bool = False
+
+
+class LayoutProgress(msgspec.Struct, frozen=True):
+    """Of copies to homes in layout ``number``. ``left_s``: by their pace until now; None: it is not known yet."""
+
+    number: int
+    copied_bytes: int
+    left_items: int
+    left_s: float | None = None
 
 
 class LayoutOutcome(msgspec.Struct, frozen=True):
@@ -45,6 +65,8 @@ class LayoutFold:
         self.proposed = proposed
         self.outcome = outcome
         self.layout = layout
+        self.progress: LayoutProgress | None = None
+        """Of the open one, as it was last told."""
 
     @property
     def open(self) -> ProposedLayout | None:
@@ -63,13 +85,32 @@ class LayoutFold:
         assert newest is None or newest.number > 0
         return 0 if newest is None else newest.number
 
+    def take(self, name: str, argument: str) -> ProposedLayout | None:
+        """A command; gives the layout that it proposes, if that is not void."""
+        match name:
+            case c.LAYOUT | m.ONLINE_LAYOUT:
+                return self.propose(argument)
+            case c.LAYOUT_PROGRESS:
+                self.progressed(argument)
+            case c.LAYOUT_DONE:
+                self.done(argument)
+            case _:
+                pass
+        return None
+
     def propose(self, argument: str) -> ProposedLayout | None:
         """None: it is void."""
         made = _proposed(argument)
         if made is None or made.number != self.number + 1 or self.open is not None:
             return None
-        self.proposed, self.outcome = argument, ""
+        self.proposed, self.outcome, self.progress = argument, "", None
         return made
+
+    def progressed(self, argument: str) -> None:
+        """Void unless it is about the open one."""
+        made, is_open = _decoded(argument, LayoutProgress), self.open
+        if made is not None and is_open is not None and made.number == is_open.number:
+            self.progress = made
 
     def done(self, argument: str) -> None:
         """Void unless it is about the open one."""
@@ -88,15 +129,16 @@ def outcome_of(fold: LayoutFold, number: int) -> LayoutOutcome | None:
 
 
 def _proposed(text: str) -> ProposedLayout | None:
-    try:
-        made = msgspec.json.decode(text, type=ProposedLayout)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
-    return made if made.number > 0 and made.units > 0 else None
+    made = _decoded(text, ProposedLayout)
+    return made if made is not None and made.number > 0 and made.units > 0 else None
 
 
 def _outcome(text: str) -> LayoutOutcome | None:
+    return _decoded(text, LayoutOutcome)
+
+
+def _decoded(text: str, kind: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(text, type=LayoutOutcome)
+        return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None

@@ -251,7 +251,7 @@ class Ownership:
         if command.name in COMMANDS:  # what holds takes the place of codes that were accepted before
             self.codes = self.programs.take(command.name, command.argument) or self.codes
             return []
-        if command.name in (c.LAYOUT, c.LAYOUT_DONE, c.AUTOSCALE) and self._owners_save:
+        if command.name.startswith((c.LAYOUT, c.AUTOSCALE)) and self._owners_save:
             return self._elastic(command)
         if command.name != "stop" or not self._members:
             return []
@@ -261,9 +261,7 @@ class Ownership:
     def _elastic(self, command: m.Command) -> list[Fact]:  # units may become more, and never fewer
         if command.name == c.AUTOSCALE:
             self.decisions.take(command.argument)
-        elif command.name == c.LAYOUT_DONE:
-            self.layouts.done(command.argument)
-        elif (proposed := self.layouts.propose(command.argument)) is not None:
+        elif (proposed := self.layouts.take(command.name, command.argument)) is not None:
             more = range(len(self._partitions), min(proposed.units, m.MAX_PARTITIONS))
             self._partitions += [ControlledPartition() for _ in more]
             self.changes += 1

@@ -21,7 +21,7 @@ from nodes.log import Log
 from nodes.log.contract import LogError
 from nodes.python_process import child_environment, module_command
 from nodes.transactions.bench.reply_times import Interval, Phase, ReplyTimes
-from nodes.transactions.layouts.repartitioning import Repartitioned, Repartitioning, Spread
+from nodes.transactions.layouts.repartitioning import Mode, Repartitioned, Repartitioning, Spread
 from nodes.transactions.topics import TransactionTopics
 from transactional.workloads.contract import NextVersion, RequestHistory
 
@@ -35,6 +35,7 @@ class Repartition(NamedTuple):
     operators: tuple[str, ...]
     to: int
     spread: Spread
+    mode: Mode
 
 
 class Upgrade(NamedTuple):
@@ -99,7 +100,7 @@ class ElasticChanges:
         with self._open_log() as log:
             requests = Repartitioning(log, self._topics)
             begin_s = time.monotonic()
-            made, told = requests.request(change.operators, change.to, change.spread)
+            made, told = requests.request(change.operators, change.to, change.spread, change.mode)
             told = requests.wait(made, told, PATIENCE_S)
             return Migrated(told, Interval(begin_s, time.monotonic()))
 

@@ -12,12 +12,14 @@ import msgspec
 from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.machine.ownership.claims import Claiming
-from nodes.machine.ownership.commands import LAYOUT_DONE
-from nodes.machine.ownership.layouts import LayoutOutcome, ProposedLayout
+from nodes.machine.ownership.commands import LAYOUT_DONE, LAYOUT_PROGRESS
+from nodes.machine.ownership.layouts import LayoutOutcome, LayoutProgress, ProposedLayout
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
+from nodes.transactions.layouts.pace import CopyingPace
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
+from transactional.epochs.layout_messages import NewLayout, PlannedLayout
 from transactional.epochs.ledger import Ledger
-from transactional.epochs.messages import NewLayout, to_bytes
+from transactional.epochs.messages import to_bytes
 from transactional.layout import Layout
 
 AGAIN_MS = 1_000
@@ -40,6 +42,7 @@ class LayoutProposer:
         self._proposed = False
         self._written_ms: int | None = None
         self._stopped_ms: int | None = None
+        self._pace = CopyingPace()
 
     def turn(self, ledger: Ledger, now_ms: int) -> list[bytes]:
         """Records for the control topic."""
@@ -50,6 +53,7 @@ class LayoutProposer:
         if wanted.number != self._number:
             self._number, self._since_ms = wanted.number, now_ms
             self._proposed, self._written_ms, self._stopped_ms = False, None, None
+            self._pace = CopyingPace()
         newest = ledger.layouts.newest
         if newest.number < wanted.number:
             return self._propose(ledger, wanted, now_ms)
@@ -70,10 +74,29 @@ class LayoutProposer:
         layout, problem = _decoded(wanted, ledger)
         if layout is None:
             return self._done(LayoutOutcome(wanted.number, problem), now_ms)
+        if wanted.online and not ledger.copies.are_ready:
+            return self._copies(ledger, layout, now_ms)
         if self._is_due(now_ms):
             self._proposed, self._written_ms = True, now_ms
             self._log.send(self._topics.epochs, 0, [to_bytes(NewLayout(layout))])
         return []
+
+    def _copies(self, ledger: Ledger, layout: Layout, now_ms: int) -> list[bytes]:
+        """The plan on the epochs topic, then how far copies to homes in it are."""
+        is_due = self._is_due(now_ms)
+        if is_due:
+            self._written_ms = now_ms
+        plan = ledger.layouts.open_plan
+        if plan is None:
+            self.waits_for = "its plan"
+            if is_due:
+                self._log.send(self._topics.epochs, 0, [to_bytes(PlannedLayout(layout))])
+            return []
+        told = self._pace.progress(ledger.copies, plan, now_ms)
+        self.waits_for = f"copies: {told.copied_bytes} bytes, {told.left_items} keys and replies to go"
+        if ledger.copies.are_ready:
+            self._written_ms = None
+        return [_command(LAYOUT_PROGRESS, told)] if is_due else []
 
     def _outcome(self, ledger: Ledger, since: int, now_ms: int) -> LayoutOutcome:
         found, change = ledger.handovers.known(since), ledger.layouts.change(since)
@@ -90,11 +113,14 @@ class LayoutProposer:
         if not self._is_due(now_ms) and not (self._proposed and not outcome.problem):
             return []
         self._proposed, self._written_ms = False, now_ms
-        argument = msgspec.json.encode(outcome).decode()
-        return [m.encode(m.Command(FIRST_INCARNATION, LAYOUT_DONE, argument))]
+        return [_command(LAYOUT_DONE, outcome)]
 
     def _is_due(self, now_ms: int) -> bool:
         return self._written_ms is None or not 0 <= now_ms - self._written_ms < AGAIN_MS
+
+
+def _command(name: str, about: LayoutOutcome | LayoutProgress) -> bytes:
+    return m.encode(m.Command(FIRST_INCARNATION, name, msgspec.json.encode(about).decode()))
 
 
 def _decoded(wanted: ProposedLayout, ledger: Ledger) -> tuple[Layout | None, str]:

@@ -6,7 +6,7 @@ Source: Styx, section 8.2. The number of request partitions stays, since request
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,7 +15,7 @@ from nodes.errors import RunFailed, SettingsError, UnknownName
 from nodes.log.contract import Log, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.ownership.commands import LAYOUT
-from nodes.machine.ownership.layouts import LayoutOutcome, ProposedLayout, outcome_of
+from nodes.machine.ownership.layouts import LayoutOutcome, LayoutProgress, ProposedLayout, outcome_of
 from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.ownership.programs import NamedProgram
 from nodes.transactions.control_history import control_history
@@ -26,6 +26,8 @@ from transactional.layout import Group, Homes, Layout, moved, spread_all, spread
 from transactional.program_versions import OperatorOutline, ProgramVersion
 
 Spread = Literal["least", "all"]
+Mode = Literal["stop", "online"]
+"""online: keys are copied while transactions run, and only what changed meanwhile waits for the move."""
 About = dict[str, str | int | list[str]]
 HEARTBEAT_WAIT_S = 2.0
 """Nodes write several heartbeats in that time."""
@@ -107,7 +109,9 @@ class Repartitioning:
         """All that move with these."""
         return [name for name, group in self.groups.items() if group in groups]
 
-    def request(self, operators: Sequence[str], to: int, spread: Spread) -> tuple[ProposedLayout, Repartitioned]:
+    def request(
+        self, operators: Sequence[str], to: int, spread: Spread, mode: Mode = "stop"
+    ) -> tuple[ProposedLayout, Repartitioned]:
         """Write it down; gives it, and what is known of its outcome. Raises what names the reason before anything is.
 
         ``UnknownName``: of an operator. ``SettingsError``: a number that cannot be, or is there. ``RunFailed``: no node
@@ -117,14 +121,15 @@ class Repartitioning:
         after = changed_layout(before, operators, groups, to, spread)
         present = max(1 + max(before.homes_of(group)) for group in groups)
         named = self.operators_of(groups)
-        made = self.propose(after, {"operators": named, "from": present, "to": to, "mode": "stop", "spread": spread})
+        about: About = {"operators": named, "from": present, "to": to, "mode": mode, "spread": spread}
+        made = self.propose(after, about, mode)
         told = Repartitioned(
-            named, made.number, present, to, "stop", spread, after.partitions, moved_buckets(before, after),
+            named, made.number, present, to, mode, spread, after.partitions, moved_buckets(before, after),
             None, None, None, None, None, resumed=False,
         )  # fmt: skip
         return made, told
 
-    def propose(self, after: Layout, about: About) -> ProposedLayout:
+    def propose(self, after: Layout, about: About, mode: Mode = "stop") -> ProposedLayout:
         """Write this layout down as the next one; ``about`` is shown. Raises as ``request`` does."""
         self.check_settled()
         self._check_alive()
@@ -132,26 +137,39 @@ class Repartitioning:
             if self._log.partitions(topic) < after.partitions:
                 self._log.add_partitions(topic, after.partitions)
         raw = msgspec.Raw(msgspec.json.encode(after))
-        made = ProposedLayout(after.number, self.begun.sequencers + after.partitions, raw, about)
+        made = ProposedLayout(after.number, self.begun.sequencers + after.partitions, raw, about, mode == "online")
         argument = msgspec.json.encode(made).decode()
-        self._log.append(self._topics.control, 0, [m.encode(m.Command(FIRST_INCARNATION, LAYOUT, argument))])
+        self._log.append(
+            self._topics.control,
+            0,
+            [m.encode(m.Command(FIRST_INCARNATION, m.ONLINE_LAYOUT if made.online else LAYOUT, argument))],
+        )
         if self.read().layouts.proposed != argument:
             raise RunFailed(_under_way(self._history.ownership) or "another request came first: see holon txn layout")
         return made
 
-    def wait(self, made: ProposedLayout, told: Repartitioned, timeout_s: float) -> Repartitioned:
-        """Until it holds. Raises ``NotRepartitioned``: it was given up, or takes longer and goes on."""
-        return _told(told, self.outcome(made.number, timeout_s))
+    def wait(
+        self, made: ProposedLayout, told: Repartitioned, timeout_s: float, tell: Callable[[str], None] | None = None
+    ) -> Repartitioned:
+        """Until it holds. Raises ``NotRepartitioned``: it was given up, or takes longer and goes on.
 
-    def outcome(self, number: int, timeout_s: float) -> LayoutOutcome:
+        ``tell``: how far copies are, about once a second.
+        """
+        return _told(told, self.outcome(made.number, timeout_s, tell))
+
+    def outcome(self, number: int, timeout_s: float, tell: Callable[[str], None] | None = None) -> LayoutOutcome:
         """Of a layout that was proposed, once it holds. Raises as ``wait`` does."""
-        end = time.monotonic() + timeout_s
+        end, shown = time.monotonic() + timeout_s, None
         while (outcome := outcome_of(self.read().layouts, number)) is None:
             if time.monotonic() > end:
                 raise NotRepartitioned(
                     f"layout {number} does not hold after {timeout_s:g} s, and nodes go on with it: "
                     f"see holon txn layout"
                 )
+            progress = self._history.ownership.layouts.progress
+            if tell is not None and progress is not None and progress is not shown:
+                shown = progress
+                tell(copying(progress))
             self._log.wait({TopicPartition(self._topics.control, 0): self._history.offset}, _POLL_S)
         if outcome.problem:
             raise NotRepartitioned(f"layout {number} was given up: {outcome.problem}")
@@ -188,6 +206,12 @@ def _operators(named: NamedProgram) -> list[OperatorOutline]:
         return msgspec.json.decode(named.record, type=ProgramVersion).operators
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise RunFailed(f"program {named.reference} is described as this release cannot read: {error}") from None
+
+
+def copying(progress: LayoutProgress) -> str:
+    """For people."""
+    left = "" if progress.left_s is None else f", about {progress.left_s:.0f} s"
+    return f"copied {progress.copied_bytes / 1e6:.1f} MB, {progress.left_items} keys and replies to go{left}"
 
 
 def moved_buckets(before: Layout, after: Layout) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -11,7 +10,7 @@ from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import SettingsError, UnknownName
 from nodes.machine.ownership.layouts import LayoutOutcome, ProposedLayout
 from nodes.transactions.layouts.halves import Bucket, buckets_of, moving_half, split_layout, target_of
-from nodes.transactions.layouts.repartitioning import Repartitioning
+from nodes.transactions.layouts.repartitioning import Mode, Repartitioning
 from nodes.transactions.layouts.shown import newest_sizes
 from nodes.transactions.topics import checkpoint_job
 from transactional.layout import Group, Layout
@@ -46,7 +45,7 @@ def request_split(
     store: CheckpointStore | None,
     partition: int,
     to: int | None,
-    mode: Literal["stop"] = "stop",
+    mode: Mode = "stop",
 ) -> tuple[ProposedLayout, Split]:
     """Write it down; gives it, and what is known of its outcome. Raises what names the reason before anything is.
 
@@ -69,6 +68,7 @@ def request_split(
             "operators": operators, "from": layout.partitions, "to": after.partitions, "mode": mode,
             "split": partition, "target": target,
         },
+        mode,
     )  # fmt: skip
     share = sum(mine[bucket] for bucket in moving) / max(1, sum(mine.values()))
     is_new = target == layout.partitions
@@ -76,9 +76,11 @@ def request_split(
     return made, told
 
 
-def wait_for_split(requests: Repartitioning, told: Split, timeout_s: float) -> Split:
+def wait_for_split(
+    requests: Repartitioning, told: Split, timeout_s: float, tell: Callable[[str], None] | None = None
+) -> Split:
     """Until it holds. Raises as ``Repartitioning.wait`` does."""
-    return _with(told, requests.outcome(told.layout, timeout_s))
+    return _with(told, requests.outcome(told.layout, timeout_s, tell))
 
 
 def measured(

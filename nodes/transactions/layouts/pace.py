@@ -1,0 +1,29 @@
+"""How far the copies ahead of a move are, and how long they will take by their pace until now."""
+
+from __future__ import annotations
+
+from nodes.machine.ownership.layouts import LayoutProgress
+from transactional.epochs.copies import Copies
+from transactional.layout import Plan
+
+LEAST_MS = 500
+"""A shorter time says nothing of the pace."""
+
+
+class CopyingPace:
+    """Of one layout, as one node has seen it."""
+
+    def __init__(self) -> None:
+        self._begun: tuple[int, int] | None = None  # when, and how many items were to go
+
+    def progress(self, copies: Copies, plan: Plan, now_ms: int) -> LayoutProgress:
+        """Of what is logged. Items of a source are known from its first batch on."""
+        sources = [copies.of(plan.layout.number, each) for each in plan.change.sources]
+        left = sum(each.batches[-1].left for each in sources if each.batches)
+        copied_bytes = sum(batch.size_bytes for each in sources for batch in each.batches)
+        if self._begun is None and all(each.batches for each in sources):
+            self._begun = now_ms, left
+        began_ms, at_first = (now_ms, left) if self._begun is None else self._begun
+        took_ms, done = now_ms - began_ms, at_first - left
+        left_s = left * took_ms / done / 1000 if took_ms >= LEAST_MS and done > 0 else None
+        return LayoutProgress(plan.layout.number, copied_bytes, left, left_s)
