@@ -7,8 +7,8 @@ when the log has all that it follows from, and the next one once this one has ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
 from transactional.epochs.copies import SourceCopies
@@ -16,53 +16,26 @@ from transactional.epochs.layout_messages import Addressed, Copied, CopyArrived,
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import MovedState, ReplyState, to_bytes
 from transactional.epochs.received_calls import ReceivedCalls
-from transactional.external import is_external_request
-from transactional.layout import Placement, Plan
+from transactional.layout import Plan
 from transactional.operators import StateKey
-from transactional.requests.replies import ReplyBook, entity_of
+from transactional.requests.replies import ReplyBook
+from transactional.state.moving_items import (
+    ENTITY,
+    MovingItems,
+    home_of_reply,
+    item_of_key,
+    item_of_reply,
+    reply_bytes,
+)
 from transactional.state.snapshots import LedgerState
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
 from transactional.state.values import digest
 
-SLICE_ROWS = 2_000
-"""Of items in one step: heartbeats, and the node's other partitions, wait for no more."""
 AGAIN_ITEM_BYTES = 256
 """So long writes are taken to be: a batch of them is worth another sweep while other partitions still copy."""
 PATIENCE = 50
 """So often it was looked for a batch of another owner before one is made in its place."""
-REPLY_BYTES = 96
-"""Of a remembered reply beside its texts."""
-_ENTITY = -1
-
-
-def item_of_key(to: int, key: StateKey) -> Item:
-    """An entity that moves to this partition."""
-    return to, _ENTITY, *key
-
-
-def is_key(item: Item) -> bool:
-    """Else it is a remembered reply."""
-    return item[1] == _ENTITY
-
-
-def item_of_reply(to: int, given: ReplyState) -> Item:
-    """A remembered reply that moves to this partition."""
-    return to, given.sequencer, "", given.id
-
-
-def reply_bytes(given: ReplyState) -> int:
-    """About the size of its record."""
-    call = len(given.call) if isinstance(given.call, bytes) else len(given.call.arguments) + len(given.call.key)
-    return REPLY_BYTES + len(given.id) + len(given.result or b"") + call
-
-
-def home_of_reply(after: Placement, given: ReplyState) -> int | None:
-    """None: it is not copied, since its key is unknown, or an external call will change it."""
-    if is_external_request(given.failure):
-        return None
-    entity = entity_of(given.call)
-    return None if entity is None else after.place(*entity)
 
 
 @dataclass(slots=True)
@@ -77,18 +50,19 @@ class _Batch:
 
 @dataclass(slots=True)
 class _Sweep:
-    """A sweep as this node makes it: ``items`` are what it finds, in order, from ``next`` on."""
+    """A sweep as this node makes it, of ``items`` in order, from ``next`` on."""
 
     number: int
     as_of: int
-    finding: Iterator[None]
-    items: list[Item] = field(default_factory=list)
+    items: list[Item]
     next: int = 0
-    is_found: bool = False
 
 
 class Copying:
-    """Of one partition. ``written``: of what moves, the last epoch in which it was written since the plan."""
+    """Of one partition. ``written``: of items that move, the last epoch in which they were written since the plan.
+
+    ``moving``: all that move, where they were looked for.
+    """
 
     def __init__(self, ledger: Ledger, number: int, copy_bytes: int) -> None:
         self._copy_bytes = copy_bytes
@@ -96,6 +70,7 @@ class Copying:
         self._ledger = ledger
         self._number = number
         self._layout = 0  # the planned one that the following is about
+        self.moving: MovingItems | None = None
         self._sweep: _Sweep | None = None
         self._batch: _Batch | None = None
         self._waited = 0
@@ -115,8 +90,8 @@ class Copying:
     @property
     def is_finding(self) -> bool:
         """Whether it looks for what moves: time alone brings that."""
-        sweep = self._sweep
-        return sweep is not None and not sweep.is_found and self._ledger.layouts.open_plan is not None
+        moving = self.moving
+        return moving is not None and not moving.is_found and self._ledger.layouts.open_plan is not None
 
     def begin_notes(self, epoch: int, replies: ReplyBook) -> None:
         """Ahead of the epoch's replies: whether its writes are to be noted."""
@@ -126,24 +101,33 @@ class Copying:
         noted = plan is not None and epoch >= plan.since and self._number in plan.change.sources
         replies.touched = [] if noted else None
 
-    def note(self, epoch: int, keys: Iterable[StateKey], replies: ReplyBook) -> None:
+    def note(self, epoch: int, writes: Mapping[StateKey, bytes | None], replies: ReplyBook) -> None:
         """Entities that the epoch has written, and the requests that it has remembered, if they are to be noted."""
         if replies.touched is None:
             return
-        after, here, written = self._ledger.layouts.plans[self._layout].change.after, self._number, self.written
-        for key in keys:
+        after, here, moving = self._ledger.layouts.plans[self._layout].change.after, self._number, self.moving
+        for key, value in writes.items():
             if (to := after.place(*key)) != here:
-                written[item_of_key(to, key)] = epoch
+                self.written[item_of_key(to, key)] = epoch
+                if moving is not None:
+                    moving.wrote(to, key, value)
         for name in replies.touched:
             given = replies.given(name)
             if given is not None and (to := home_of_reply(after, given)) is not None and to != here:
-                written[item_of_reply(to, given)] = epoch
+                self.written[item_of_reply(to, given)] = epoch
+                if moving is not None:
+                    moving.names[name] = to
         replies.touched = None
 
     def _plan(self, epoch: int) -> Plan | None:
         """For the layout behind the one that holds in this epoch."""
         layouts = self._ledger.layouts
         return layouts.plans.get(layouts.at(epoch).number + 1) if layouts.plans else None
+
+    def known(self, layout: int) -> MovingItems | None:
+        """All that move to homes in this layout; None: they were not looked for here."""
+        moving = self.moving
+        return moving if moving is not None and moving.is_found and layout == self._layout else None
 
     def written_since(self, copies: SourceCopies) -> list[Item]:
         """The items whose copies are older than they are, or that have none, of all that is noted; in order."""
@@ -181,24 +165,19 @@ class Copying:
         if self._number not in plan.change.sources:
             return
         copies = self._ledger.copies.of(self._layout, self._number)
-        if self.is_finding and not self._finds():
-            return
-        if not self._is_free(copies, out):
+        if self.moving is None:
+            self.moving = MovingItems(self._number, plan.change.after, store, replies)
+        if not self.moving.find() or not self._is_free(copies, out):
             return
         if self._sweep is None or not copies.continues(self._sweep.number, self._sweep.as_of):
-            self._sweep = self._next_sweep(plan, epoch, store, replies, copies)
-        if self._sweep is not None and (self._sweep.is_found or self._finds()):
+            self._sweep = self._next_sweep(epoch - 1, self.moving, copies)
+        if self._sweep is not None:
             self._batch = self._made(self._sweep, epoch, store, replies, copies)
             self._is_free(copies, out)
 
-    def _finds(self) -> bool:
-        """Whether all that moves is found, now that it was looked for some more."""
-        assert self._sweep is not None
-        self._sweep.is_found = next(self._sweep.finding, self) is self
-        return self._sweep.is_found
-
     def _begin(self, plan: Plan) -> None:
-        self._layout, self.written, self._sweep, self._batch = plan.layout.number, {}, None, None
+        self._layout, self.written, self.moving = plan.layout.number, {}, None
+        self._sweep = self._batch = None
 
     def _is_free(self, copies: SourceCopies, out: list[Append]) -> bool:
         """Whether the next batch may be made; else the last one goes on its way."""
@@ -219,46 +198,15 @@ class Copying:
         self._waited, self._batch, self._sweep = 0, None, None
         return True
 
-    def _next_sweep(
-        self, plan: Plan, epoch: int, store: Store | SpillingStore, replies: ReplyBook, copies: SourceCopies
-    ) -> _Sweep | None:
+    def _next_sweep(self, as_of: int, moving: MovingItems, copies: SourceCopies) -> _Sweep | None:
         """None: none is needed now."""
-        as_of = epoch - 1
         if not copies.continues(copies.sweeps, as_of):
             return None  # another owner is ahead of this one
-        if copies.sweeps == 0:
-            sweep = _Sweep(0, as_of, iter(()))
-            sweep.finding = self._find(sweep.items, plan.change.after, store.keys(), replies, copies)
-            return sweep
         self.written = {item: at for item, at in self.written.items() if not covers(copies, item, at)}
         if copies.is_ready and len(self.written) < max(1, self._copy_bytes // AGAIN_ITEM_BYTES):
             return None
-        last = copies.current.end
-        found = [item for item in sorted(self.written) if last is None or item > last]
-        return _Sweep(copies.sweeps, as_of, iter(()), found, is_found=True)
-
-    def _find(
-        self,
-        found: list[Item],
-        after: Placement,
-        keys: Sequence[StateKey],
-        replies: ReplyBook,
-        copies: SourceCopies,
-    ) -> Iterator[None]:
-        """Into ``found`` all that moves, in order, behind what is copied already."""
-        here, last = self._number, copies.current.end
-        names = {(given.sequencer, given.id): given for _, _, given in replies.remembered()}
-        for start in range(0, len(keys), SLICE_ROWS):
-            for key in keys[start : start + SLICE_ROWS]:
-                if (to := after.place(*key)) != here:
-                    found.append(item_of_key(to, key))
-            yield None
-        for given in names.values():
-            if (to := home_of_reply(after, given)) is not None and to != here:
-                found.append(item_of_reply(to, given))
-        found.sort()
-        if last is not None:
-            found[:] = [item for item in found if item > last]
+        last, found = copies.current.end, sorted(self.written) if copies.sweeps else moving.items()
+        return _Sweep(copies.sweeps, as_of, [item for item in found if last is None or item > last])
 
     def _made(
         self, sweep: _Sweep, epoch: int, store: Store | SpillingStore, replies: ReplyBook, copies: SourceCopies
@@ -271,7 +219,7 @@ class Copying:
         size, at = 0, sweep.next
         while at < len(sweep.items) and size < self._copy_bytes:
             to, sequencer, operator, name = sweep.items[at]
-            if sequencer == _ENTITY:
+            if sequencer == ENTITY:
                 value = store.read((operator, name))
                 size += len(operator) + len(name) + len(value or b"")
                 rows.setdefault(to, []).append((operator, name, value))

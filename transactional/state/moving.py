@@ -20,11 +20,10 @@ from transactional.epochs.received_calls import ReceivedCalls
 from transactional.layout import Change, Placement
 from transactional.operators import StateKey
 from transactional.requests.replies import ReplyBook, entity_of
-from transactional.state.copying import (
+from transactional.state.copying import Copying, covers
+from transactional.state.moving_items import (
     SLICE_ROWS,
-    Copying,
-    covers,
-    home_of_reply,
+    is_copied_ahead,
     is_key,
     item_of_key,
     item_of_reply,
@@ -188,6 +187,9 @@ class Move:
 
     def _find_keys(self) -> Iterator[None]:
         """The rows that leave, by destination."""
+        if (moving := self._copying.known(self._change.after.number)) is not None:
+            self._leaving.keys = {to: sorted(keys) for to, keys in moving.keys.items()}
+            return
         places, here, found = self._change.after.places, self._number, self._leaving.keys
         for count, ((operator, key), _) in enumerate(self._store.everything(), 1):
             to = places[operator].partition_of(key)
@@ -216,23 +218,23 @@ class Move:
 
     def _is_copied(self, to: int, given: ReplyState) -> bool:
         """Whether the reply is at its next home already."""
-        if (
-            home_of_reply(self._change.after, given) is None
-            or self._copies.as_of(item := item_of_reply(to, given)) is None
-        ):
-            return False
-        return covers(self._copies, item, self._copying.written.get(item, 0))
+        item = item_of_reply(to, given)
+        return is_copied_ahead(given) and covers(self._copies, item, self._copying.written.get(item, 0))
 
     def _find_replies(self) -> dict[int, list[tuple[int, int, ReplyState]]]:
         """The remembered replies that leave, by destination. One whose key is unknown is remembered everywhere."""
         found: dict[int, list[tuple[int, int, ReplyState]]] = {}
         after, here = self._change.after, self._number
+        moving = self._copying.known(after.number)
         for entry in self._replies.remembered():
-            for to in _homes(after, entry[2]):
+            given = entry[2]
+            if moving is not None and (given.sequencer, given.id) not in moving.names and is_copied_ahead(given):
+                continue
+            for to in _homes(after, given):
                 if to != here:
                     found.setdefault(to, []).append(entry)
-                    if entity_of(entry[2].call) is not None:
-                        self._leaving.requests.add((entry[0], entry[2].id))
+                    if entity_of(given.call) is not None:
+                        self._leaving.requests.add((given.sequencer, given.id))
         return found
 
     def _batches(self, to: int, replies: Sequence[tuple[int, int, ReplyState]]) -> Iterator[MovedState]:

@@ -6,7 +6,7 @@ log again sends what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 
@@ -379,17 +379,17 @@ class StatePartition:
         self.ledger.hanging.check(commit, self.ledger.done)
         if self.ledger.done < self.epoch:
             return False
-        self.store.apply({(operator, key): value for operator, key, value in commit.writes})
-        self.writes += len(commit.writes)
+        self.store.apply(writes := {(operator, key): value for operator, key, value in commit.writes})
+        self.writes += len(writes)
         self.committed = commit.committed
         self._moves.copying.begin_notes(self.epoch, self.replies)
         self.replies.recall(commit.replies, commit.calls, {s: cut.to_offset for s, cut in epoch.cuts.items()})
         self._reply(self.replies.shown(commit.replies), out)
         self._logged = None
-        return self._end_epoch([(operator, key) for operator, key, _ in commit.writes])
+        return self._end_epoch(writes)
 
-    def _end_epoch(self, written: Iterable[StateKey] = ()) -> bool:
-        self._moves.copying.note(self.epoch, written, self.replies)
+    def _end_epoch(self, writes: Mapping[StateKey, bytes | None] | None = None) -> bool:
+        self._moves.copying.note(self.epoch, writes or {}, self.replies)
         self.epoch += 1
         self.received.forget_before(self.epoch)
         self._maybe_snapshot()

@@ -71,12 +71,12 @@ def test_text_shows_a_line_for_each_change_and_phase() -> None:
 
 def test_changes_of_all_kinds_happen_in_the_order_of_their_shares() -> None:
     moves = ["all:6@0.4", "account:5@0.2"]
-    found = changes_of(WORKLOADS["ycsb-t"], 3, ["1@0.3"], [0.5], [0.1], moves, "all", [0.45])
+    found = changes_of(WORKLOADS["ycsb-t"], 3, ["1@0.3"], [0.5], [0.1], moves, ("all", "online"), [0.45])
     assert found == (
         Change(0.1, "remove-node"),
-        Repartition(0.2, ("account",), 5, "all"),
+        Repartition(0.2, ("account",), 5, "all", "online"),
         Change(0.3, "kill", 1),
-        Repartition(0.4, ("account",), 6, "all"),
+        Repartition(0.4, ("account",), 6, "all", "online"),
         Upgrade(0.45, "transactional.workloads.ycsb_t_next:program"),
         Change(0.5, "add-node"),
     )

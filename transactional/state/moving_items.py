@@ -1,0 +1,103 @@
+"""The keys and remembered replies of a state partition that have other homes in a planned layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transactional.epochs.layout_messages import Item
+from transactional.epochs.messages import ReplyState
+from transactional.external import is_external_request
+from transactional.layout import Placement
+from transactional.operators import StateKey
+from transactional.requests.replies import ReplyBook, entity_of
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
+
+SLICE_ROWS = 2_000
+"""Of items in one step: heartbeats, and the node's other partitions, wait for no more."""
+REPLY_BYTES = 96
+"""Of a remembered reply beside its texts."""
+ENTITY = -1
+"""In an ``Item``, in place of a sequencer."""
+
+
+def item_of_key(to: int, key: StateKey) -> Item:
+    """An entity that moves to this partition."""
+    return to, ENTITY, *key
+
+
+def is_key(item: Item) -> bool:
+    """Else it is a remembered reply."""
+    return item[1] == ENTITY
+
+
+def item_of_reply(to: int, given: ReplyState) -> Item:
+    """A remembered reply that moves to this partition."""
+    return to, given.sequencer, "", given.id
+
+
+def reply_bytes(given: ReplyState) -> int:
+    """About the size of its record."""
+    call = len(given.call) if isinstance(given.call, bytes) else len(given.call.arguments) + len(given.call.key)
+    return REPLY_BYTES + len(given.id) + len(given.result or b"") + call
+
+
+def is_copied_ahead(given: ReplyState) -> bool:
+    """False: its key is unknown, or an external call will change it."""
+    is_known = not isinstance(given.call, bytes) or entity_of(given.call) is not None
+    return is_known and not is_external_request(given.failure)
+
+
+def home_of_reply(after: Placement, given: ReplyState) -> int | None:
+    """None: it is not copied."""
+    entity = entity_of(given.call) if is_copied_ahead(given) else None
+    return None if entity is None else after.place(*entity)
+
+
+class MovingItems:
+    """Of partition ``here``. ``keys`` by destination; ``names``: sequencer and id of a request, and its destination.
+
+    Some of the names may be of replies that are not remembered any more.
+    """
+
+    def __init__(self, here: int, after: Placement, store: Store | SpillingStore, replies: ReplyBook) -> None:
+        self.keys: dict[int, set[StateKey]] = {}
+        self.names: dict[tuple[int, str], int] = {}
+        self.is_found = False
+        self._here = here
+        self._after = after
+        self._deleted: set[StateKey] = set()  # since the search began
+        self._search = self._found(store.keys(), list(replies.remembered()))
+
+    def find(self) -> bool:
+        """Search some more; whether all are found, and ``note`` keeps them so."""
+        self.is_found = self.is_found or next(self._search, self) is self
+        return self.is_found
+
+    def wrote(self, to: int, key: StateKey, value: bytes | None) -> None:
+        """An epoch has written a key that moves to this partition."""
+        if value is None:
+            self.keys.get(to, set()).discard(key)
+            self._deleted.add(key)
+        else:
+            self.keys.setdefault(to, set()).add(key)
+            self._deleted.discard(key)
+
+    def items(self) -> list[Item]:
+        """All, in order."""
+        found = [item_of_key(to, key) for to, keys in self.keys.items() for key in keys]
+        found += [(to, sequencer, "", name) for (sequencer, name), to in self.names.items()]
+        return sorted(found)
+
+    def _found(self, keys: list[StateKey], replies: list[tuple[int, int, ReplyState]]) -> Iterator[None]:
+        place, here, gone = self._after.place, self._here, self._deleted
+        for start in range(0, len(keys), SLICE_ROWS):
+            for key in keys[start : start + SLICE_ROWS]:
+                if key not in gone and (to := place(*key)) != here:
+                    self.keys.setdefault(to, set()).add(key)
+            yield
+        for start in range(0, len(replies), SLICE_ROWS):
+            for _, _, given in replies[start : start + SLICE_ROWS]:
+                if (to := home_of_reply(self._after, given)) is not None and to != here:
+                    self.names[given.sequencer, given.id] = to
+            yield
