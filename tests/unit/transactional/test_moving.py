@@ -42,6 +42,11 @@ async def add(ctx: Context, amount: int, note: str = "") -> int:
     return ctx.get()
 
 
+@counter.register
+async def remove(ctx: Context) -> None:
+    ctx.delete()
+
+
 program = Program("counters", [counter])
 KEYS = [f"k{number}" for number in range(12)]
 FIRST = Layout.first(program.operators)
@@ -57,6 +62,8 @@ def layout_of(before: Layout, partitions: int, *, every: bool = False) -> Layout
 class Job:
     """The topics of a job with one request partition, and a node that owns all of it."""
 
+    config = EpochConfig(inline_bytes=0)
+
     def __init__(self) -> None:
         self.epochs: list[bytes] = []
         self.calls: dict[int, list[bytes]] = defaultdict(list)
@@ -69,7 +76,7 @@ class Job:
         """A node that owns these partitions, and no sequencer."""
         ledgers = [state.ledger for state in states.values() if state is not None]
         oldest = min(ledgers, key=lambda ledger: ledger.done) if ledgers else None
-        node = TransactionNode(program, 1, EpochConfig(inline_bytes=0), oldest)
+        node = TransactionNode(program, 1, self.config, oldest)
         for number, state in states.items():
             restored = None if state is None else restored_state(state, id_window=WINDOW)
             self.write(node.step(e.PartitionTaken(number, state=restored), 0))
@@ -123,10 +130,10 @@ class Job:
     def propose(self, layout: Layout) -> None:
         self.epochs.append(to_bytes(NewLayout(layout)))
 
-    def snapshots(self) -> dict[int, PartitionState]:
+    def snapshots(self, *, whole: bool = False) -> dict[int, PartitionState]:
         found = {}
         for number, partition in self.node.partitions.items():
-            partition.want_snapshot()
+            partition.want_snapshot(whole=whole)
             made = partition.take_snapshot()
             assert made is not None, f"partition {number} makes no snapshot"
             found[number] = snapshot_state(made[1].encoded())
