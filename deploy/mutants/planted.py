@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS
 from deploy.mutants.planted_code import CODE, LARGEST, VERSIONS
+from deploy.mutants.planted_copies import COPIES
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
 from deploy.mutants.planted_files import FILES
 from deploy.mutants.planted_flows import FLOWS
@@ -20,6 +21,7 @@ MUTANTS = (
     *MACHINE,
     *REPLICAS,
     *LAYOUTS,
+    *COPIES,
     *ELASTIC,
     *VERSIONS,
     *TRUNCATION,

@@ -217,8 +217,8 @@ LAYOUTS = (
     Mutant(
         "a layout holds in an epoch of which a cut stands before it",
         "transactional/epochs/ledger.py",
-        "self.layouts.add(self.last_cut + 1, layout)",
-        "self.layouts.add(self.last_cut, layout)",
+        "take_layout(message, self.layouts, self.copies, self.last_cut + 1)",
+        "take_layout(message, self.layouts, self.copies, self.last_cut)",
         tests=(LAYOUTS_ON_EPOCHS,),
     ),
     Mutant(
@@ -252,8 +252,8 @@ LAYOUTS = (
     Mutant(
         "the second layout of a number counts too",
         "transactional/layout.py",
-        "if layout.number != newest.number + 1 or",
-        "if layout.number not in (newest.number, newest.number + 1) or",
+        "return layout.number == newest.number + 1 and same_groups",
+        "return layout.number in (newest.number, newest.number + 1) and same_groups",
         tests=(LAYOUT_LAWS,),
     ),
     *(
@@ -268,7 +268,7 @@ LAYOUTS = (
             (
                 "a reply is left behind when its key moves",
                 "transactional/state/moving.py",
-                "            self._replies.take((reply for each in moved for reply in each.replies), order)\n",
+                "            self._replies.take(states, order)\n",
                 "            pass\n",
             ),
             (

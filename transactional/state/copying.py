@@ -205,15 +205,14 @@ class Copying:
         self.written = {item: at for item, at in self.written.items() if not covers(copies, item, at)}
         if copies.is_ready and len(self.written) < max(1, self._copy_bytes // AGAIN_ITEM_BYTES):
             return None
-        last, found = copies.current.end, sorted(self.written) if copies.sweeps else moving.items()
-        return _Sweep(copies.sweeps, as_of, [item for item in found if last is None or item > last])
+        return _Sweep(copies.sweeps, as_of, sorted(self.written) if copies.sweeps else moving.items())
 
     def _made(
         self, sweep: _Sweep, epoch: int, store: Store | SpillingStore, replies: ReplyBook, copies: SourceCopies
     ) -> _Batch:
         last = copies.current.end
         while last is not None and sweep.next < len(sweep.items) and sweep.items[sweep.next] <= last:
-            sweep.next += 1  # another owner's batch has won
+            sweep.next += 1  # another owner has copied it
         rows: dict[int, list[tuple[str, str, bytes | None]]] = {}
         states: dict[int, list[ReplyState]] = {}
         size, at = 0, sweep.next
