@@ -257,6 +257,11 @@ class LayoutHistory:
         """The change of homes between the epoch before and this one; None: there is none, as far as is known."""
         return self._changes.get(epoch) if self._changes else None
 
+    def opens(self, epoch: int) -> bool:
+        """Whether it is due for the layouts' sake: keys move before it, or copies of an open plan begin at its end."""
+        plan = self.open_plan
+        return self.change(epoch) is not None or (plan is not None and plan.since == epoch)
+
     def is_member(self, partition: int, epoch: int) -> bool:
         """Whether the partition takes part in this epoch: else it has no keys, and sends nothing."""
         return partition < self.placement(epoch).partitions

@@ -46,6 +46,7 @@ class Met:
     upgrades: int = 0
     layouts: int = 0
     splits: int = 0
+    online: int = 0
     moved: int = 0
     resumed: int = 0
 
@@ -79,6 +80,7 @@ class Fleet(Stage):
         self.leave_odds = self.leave_draw.choice([0.0, 0.001, 0.004])
         self.layout_draw = Random(seed ^ 0x1A707)  # and this one
         self.layout_odds = self.layout_draw.choice([0.0, 0.005, 0.02])
+        self.mode_draw = Random(seed ^ 0xC0F7)  # and this
         self.control = control_history(self.log, self.topics, 1)
         self.leaving: set[str] = set()
         self.stalled_until: dict[str, int] = {}
@@ -255,15 +257,17 @@ class Fleet(Stage):
         splits = draw.random() < 0.5
         try:
             requests = Repartitioning(self.log, self.topics)
+            mode = self.mode_draw.choice(["stop", "online"])
             if splits:
                 partition = draw.randrange(requests.layout().partitions)
-                request_split(requests, self.topics.job, None, partition, draw.choice([None, None, 0, 1]))
+                request_split(requests, self.topics.job, None, partition, draw.choice([None, None, 0, 1]), mode)
             else:
-                requests.request(["count"], draw.randrange(1, 6), draw.choice(["least", "all"]))
+                requests.request(["count"], draw.randrange(1, 6), draw.choice(["least", "all"]), mode)
         except (RunFailed, SettingsError):
             return  # one is under way, there are as many, it is its own target, or no node lives
         self.met.layouts += 1
         self.met.splits += splits
+        self.met.online += mode == "online"
 
     def _has_layout(self) -> bool:
         """Whether the last one that was requested holds."""

@@ -100,9 +100,9 @@ class Ledger:
         return epoch is not None and epoch.base is not None and len(epoch.cuts) == self.sequencers
 
     def is_open(self, number: int) -> bool:
-        """Whether it is to be cut: a sequencer has, some transactions were postponed to it, or keys move before it."""
+        """Whether it is to be cut: a sequencer has, transactions were postponed to it, or keys wait for it."""
         epoch = self.epochs.get(number)
-        return self.layouts.change(number) is not None or (epoch is not None and bool(epoch.cuts or epoch.carried))
+        return self.layouts.opens(number) or (epoch is not None and bool(epoch.cuts or epoch.carried))
 
     def tid(self, number: int, sequencer: int, index: int) -> int:
         """TID of the request with this index in the cut (Styx, equation 1)."""

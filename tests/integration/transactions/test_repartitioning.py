@@ -25,8 +25,14 @@ from transactional import Aborted
 COMMAND = [sys.executable, "-m", "nodes.cli", "txn"]
 
 
-@pytest.mark.parametrize("kind", share_of(KINDS, 2, __name__))
-def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_right(kind: str, tmp_path: Path) -> None:
+WAYS = [(kind, mode) for kind in KINDS for mode in ("stop", "online")]
+
+
+@pytest.mark.parametrize("way", share_of(WAYS, 4, __name__))
+def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_right(
+    way: tuple[str, str], tmp_path: Path
+) -> None:
+    kind, mode = way
     with opened(kind, tmp_path) as (log, options):
         topics = create_topics(log, program, SEQUENCERS)
         client, draw = TransactionClient(log, "bank"), Random(5)
@@ -34,7 +40,8 @@ def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_r
             open_accounts(client)
             once = client.call("account", "a1", "deposit", [0], request_id="once", timeout_s=PLENTY_S)
             requests = Repartitioning(log, topics)
-            command = subprocess.Popen([*COMMAND, "repartition", "account", "--to", "6", *options], cwd=ROOT)
+            request = [*COMMAND, "repartition", "account", "--mode", mode]
+            command = subprocess.Popen([*request, "--to", "6", *options], cwd=ROOT)
             until(lambda: requests.read().layouts.open is not None, "the request is on the control topic")
             first = pay_around(client, draw, 100)
             for process in (command, processes[0]):
@@ -49,12 +56,12 @@ def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_r
             again = client.call("account", "a1", "deposit", [0], request_id="once", timeout_s=PLENTY_S)
             assert again == once, "its reply has moved with its key"
             done = subprocess.run(
-                [*COMMAND, "repartition", "account", "--to", "1", "--spread", "all", "--json", *options],
+                [*request, "--to", "1", "--spread", "all", "--json", *options],
                 cwd=ROOT, capture_output=True, text=True, timeout=PLENTY_S, check=True,
             )  # fmt: skip
             told = json.loads(done.stdout)
             assert (told["from"], told["to"], told["partitions"], told["layout"]) == (6, 1, 1, 2)
-            assert told["keys"] > 0 and not told["resumed"] and told["downtime_ms"] >= 0
+            assert told["mode"] == mode and told["keys"] > 0 and not told["resumed"] and told["downtime_ms"] >= 0
             third = pay_around(client, draw, 20)
             answers(client, third)
             processes[1].send_signal(signal.SIGTERM)
