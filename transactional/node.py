@@ -111,12 +111,14 @@ class TransactionNode:
                 self.sequencers[sequencer] = Sequencer(self.ledger, sequencer, self.config, start)
             case e.PartitionLost(partition):
                 self.partitions.pop(partition, None)
+                self.ledger.copies.release(partition)
                 self.standbys.pop(self.ledger.sequencers + partition, None)
             case e.SequencerLost(sequencer):
                 self.sequencers.pop(sequencer, None)
                 self.standbys.pop(sequencer, None)
             case e.StandbyBegun(unit):
                 self.standbys.setdefault(unit, UnitStandby())
+                self.ledger.copies.release(unit - self.ledger.sequencers)
                 self._count_with(unit, TransactionTally())
             case e.StandbyActivated(unit):
                 self._released += self.standbys[unit].activate()

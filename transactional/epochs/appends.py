@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AppendCalls:
-    """To the calls of a state partition."""
+    """To the calls of a state partition. ``as_it_is``: not compressed."""
 
     partition: int
     value: bytes
+    as_it_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)

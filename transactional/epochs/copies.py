@@ -14,7 +14,7 @@ from transactional.epochs.layout_messages import Addressed, Copied, CopyArrived,
 from transactional.layout import LayoutHistory
 from transactional.state.snapshots import CopiesState
 
-COPY_BYTES = 1 << 17
+COPY_BYTES = 1 << 18
 """Of all records of a batch: a node's loop does nothing else meanwhile."""
 SWEEPS = 2
 """The second one has what changed during the first, so little is left for the move itself."""
@@ -107,6 +107,8 @@ class Copies:
 
     def __init__(self, layouts: LayoutHistory, state: CopiesState | None = None) -> None:
         self._layouts = layouts
+        self.sender: int | None = None
+        """The partition of this node that sends: one at a time, so that transactions wait for one batch at most."""
         self._found: dict[tuple[int, int], SourceCopies] = {}
         self._pending: dict[tuple[int, int], Pending] = {}
         self._arrived: dict[tuple[int, int], list[CopyArrived]] = {}
@@ -116,6 +118,11 @@ class Copies:
             self._pending = {(each.layout, each.partition): Pending(each) for each in state.pending}
             for each in state.arrived:
                 self._arrive(each)
+
+    def release(self, partition: int) -> None:
+        """Another partition may send, if this one did."""
+        if self.sender == partition:
+            self.sender = None
 
     def take(self, batch: Copied) -> bool:
         """False where it does not count. One that comes after its layout is void: what is left follows from those."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from transactional.epochs.appends import Append, AppendEpochs, AppendReply
+from transactional.epochs.appends import Append, AppendCalls, AppendEpochs, AppendReply
 from transactional.epochs.messages import BadRecord, MessageBatch, RecordPiece, to_bytes
 from transactional.state.values import decode, digest
 
@@ -46,7 +46,8 @@ def travelling(
     """As they go on the log; replies stay as they are, since clients read them."""
     out: list[Append] = []
     for append in appends:
-        if len(append.value) <= min(compress_bytes, piece_bytes) or isinstance(append, AppendReply):
+        most = piece_bytes if isinstance(append, AppendCalls) and append.as_it_is else min(compress_bytes, piece_bytes)
+        if len(append.value) <= most or isinstance(append, AppendReply):
             out.append(append)
         else:
             out += [replace(append, value=value) for value in _pieces(append.value, compress_bytes, piece_bytes)]

@@ -155,25 +155,37 @@ class Copying:
         out: list[Append],
     ) -> None:
         """At the end of the epoch before this one: look for items that move, or send the next batch of them."""
-        plan = self._ledger.layouts.open_plan
+        plan, all_copies = self._ledger.layouts.open_plan, self._ledger.copies
         if plan is None or epoch <= plan.since or plan is not self._plan(epoch - 1):
             self._sweep = self._batch = None
+            all_copies.release(self._number)
             return
         self._acknowledge(plan.layout.number, received, out)
         if plan.layout.number != self._layout:
             self._begin(plan)
-        if self._number not in plan.change.sources:
-            return
+        if self._number in plan.change.sources and all_copies.sender in (None, self._number):
+            all_copies.sender = self._number
+            if not self._send(plan, epoch, store, replies, out):
+                all_copies.release(self._number)
+
+    def _send(
+        self, plan: Plan, epoch: int, store: Store | SpillingStore, replies: ReplyBook, out: list[Append]
+    ) -> bool:
+        """Whether it has more to send; False too while it waits for the batch of another owner."""
         copies = self._ledger.copies.of(self._layout, self._number)
         if self.moving is None:
             self.moving = MovingItems(self._number, plan.change.after, store, replies)
-        if not self.moving.find() or not self._is_free(copies, out):
-            return
+        if not self.moving.find():
+            return True
+        if not self._is_free(copies, out):
+            return not self._waited
         if self._sweep is None or not copies.continues(self._sweep.number, self._sweep.as_of):
             self._sweep = self._next_sweep(epoch - 1, self.moving, copies)
-        if self._sweep is not None:
-            self._batch = self._made(self._sweep, epoch, store, replies, copies)
-            self._is_free(copies, out)
+        if self._sweep is None:
+            return False
+        self._batch = self._made(self._sweep, epoch, store, replies, copies)
+        self._is_free(copies, out)
+        return True
 
     def _begin(self, plan: Plan) -> None:
         self._layout, self.written, self.moving = plan.layout.number, {}, None
@@ -230,7 +242,7 @@ class Copying:
         index, records, sends = len(copies.batches), list[Append](), list[tuple[int, bytes]]()
         for to in sorted({*rows, *states}):
             copy = MovedState(self._number, copies_epoch(self._layout), index, rows.get(to, []), states.get(to, []))
-            records.append(AppendCalls(to, data := to_bytes(copy)))
+            records.append(AppendCalls(to, data := to_bytes(copy), as_it_is=True))
             sends.append((to, digest(data)))
         left = len(sweep.items) - at
         batch = Copied(self._number, self._layout, index, sweep.number, sweep.as_of, end, sends, left, size)

@@ -40,16 +40,15 @@ class Copying(Job):
     def touch(self, name: str) -> None:
         """An epoch passes, in which this key, or one that stays, is written."""
         self.ask(f"t{len(self.requests)}", name)
-        self.settle()
+        self.run(3)
 
     def run(self, turns: int) -> None:
         """Time passes, and nothing else."""
         for _ in range(turns):
-            self.write(self.node.step(e.Ticked(), 0))
             self.settle()
 
     def moved(self) -> list[MovedState]:
-        """What the moves themselves have sent."""
+        """Records of the moves themselves."""
         return [each for each in of_kind(self, MovedState) if each.epoch < copies_epoch(0)]
 
     def remove(self, key: str) -> None:
@@ -135,7 +134,7 @@ def test_the_next_owner_goes_on_where_the_log_stands_and_knows_what_was_written(
     job.loses_copies = False
     job.node = job.begin(states)
     job.write(job.node.step(e.SequencerTaken(0), 0))
-    job.run(PATIENCE + 2)
+    job.run(3 * PATIENCE)
     assert job.node.ledger.copies.are_ready
     job.propose(LAYOUT)
     job.settle()
@@ -156,7 +155,7 @@ def test_a_batch_of_a_dead_owner_that_never_arrives_is_made_again() -> None:
     states = job.snapshots(whole=True)
     job.node = job.begin(states)
     job.write(job.node.step(e.SequencerTaken(0), 0))
-    job.run(PATIENCE + 2)
+    job.run(3 * PATIENCE)
     assert job.node.ledger.copies.are_ready
     job.propose(LAYOUT)
     job.settle()
