@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS
 from deploy.mutants.planted_code import CODE, LARGEST, VERSIONS
-from deploy.mutants.planted_copies import COPIES
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
 from deploy.mutants.planted_files import FILES
 from deploy.mutants.planted_flows import FLOWS
@@ -14,7 +13,7 @@ from deploy.mutants.planted_replicas import LAYOUTS, REPLICAS
 from deploy.mutants.planted_sessions import SESSIONS
 from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
-from deploy.mutants.planted_truncation import ELASTIC, TRUNCATION
+from deploy.mutants.planted_truncation import COPIES, ELASTIC, TRUNCATION
 
 MUTANTS = (
     *STATE,

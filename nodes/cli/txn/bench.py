@@ -86,7 +86,7 @@ def bench(
     add_node: AddNodeOption = None,
     remove_node: RemoveNodeOption = None,
     repartition: RepartitionOption = None,
-    mode: ModeOption = "stop",
+    mode: ModeOption = "online",
     spread: SpreadOption = "least",
     upgrade: UpgradeOption = None,
     generator: Annotated[Who, typer.Option("--generator", help="Who makes the requests; they are the same.")] = "plain",

@@ -40,7 +40,7 @@ def repartition(
     given: GivenOptions,
     operators: Annotated[list[str], typer.Argument(metavar="OPERATOR...", help="Of the running job.")],
     to: Annotated[int, typer.Option("--to", metavar="M", help="How many partitions they are to have.")],
-    mode: ModeOption = "stop",
+    mode: ModeOption = "online",
     spread: SpreadOption = "least",
     job: JobOption = None,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait; nodes go on after that.")] = 600,

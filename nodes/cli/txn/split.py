@@ -29,7 +29,7 @@ def split(
             help="Partition that gets them; the next free number is a new one. Else the coldest, or a new one.",
         ),
     ] = None,
-    mode: ModeOption = "stop",
+    mode: ModeOption = "online",
     job: JobOption = None,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait; nodes go on after that.")] = 600,
     as_json: JsonOption = False,

@@ -110,7 +110,7 @@ class Repartitioning:
         return [name for name, group in self.groups.items() if group in groups]
 
     def request(
-        self, operators: Sequence[str], to: int, spread: Spread, mode: Mode = "stop"
+        self, operators: Sequence[str], to: int, spread: Spread, mode: Mode = "online"
     ) -> tuple[ProposedLayout, Repartitioned]:
         """Write it down; gives it, and what is known of its outcome. Raises what names the reason before anything is.
 
@@ -129,7 +129,7 @@ class Repartitioning:
         )  # fmt: skip
         return made, told
 
-    def propose(self, after: Layout, about: About, mode: Mode = "stop") -> ProposedLayout:
+    def propose(self, after: Layout, about: About, mode: Mode = "online") -> ProposedLayout:
         """Write this layout down as the next one; ``about`` is shown. Raises as ``request`` does."""
         self.check_settled()
         self._check_alive()

@@ -45,7 +45,7 @@ def request_split(
     store: CheckpointStore | None,
     partition: int,
     to: int | None,
-    mode: Mode = "stop",
+    mode: Mode = "online",
 ) -> tuple[ProposedLayout, Split]:
     """Write it down; gives it, and what is known of its outcome. Raises what names the reason before anything is.
 
