@@ -167,6 +167,13 @@ class Copies:
         """Batches that do not count yet, by the partition that has sent them."""
         return {partition: each for (number, partition), each in self._pending.items() if number == layout}
 
+    def progress(self) -> tuple[int, int]:
+        """Bytes that were copied to homes in the planned layout, and items that sweeps still have to copy."""
+        plan = self._layouts.open_plan
+        sources = [] if plan is None else [self.of(plan.layout.number, each).batches for each in plan.change.sources]
+        copied = sum(batch.size_bytes for batches in sources for batch in batches)
+        return copied, sum(batches[-1].left for batches in sources if batches)
+
     @property
     def are_ready(self) -> bool:
         """Whether the planned layout may follow."""

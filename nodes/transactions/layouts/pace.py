@@ -18,10 +18,8 @@ class CopyingPace:
 
     def progress(self, copies: Copies, plan: Plan, now_ms: int) -> LayoutProgress:
         """Of what is logged. Items of a source are known from its first batch on."""
-        sources = [copies.of(plan.layout.number, each) for each in plan.change.sources]
-        left = sum(each.batches[-1].left for each in sources if each.batches)
-        copied_bytes = sum(batch.size_bytes for each in sources for batch in each.batches)
-        if self._begun is None and all(each.batches for each in sources):
+        copied_bytes, left = copies.progress()
+        if self._begun is None and all(copies.of(plan.layout.number, each).batches for each in plan.change.sources):
             self._begun = now_ms, left
         began_ms, at_first = (now_ms, left) if self._begun is None else self._begun
         took_ms, done = now_ms - began_ms, at_first - left

@@ -67,6 +67,10 @@ OWN: dict[str, Metric] = {
     "holon_txn_external_failed": Metric("counter", "calls that raised, or did not return in time"),
     "holon_txn_external_waiting": Metric("gauge", "calls that have not returned and have time left"),
     "holon_txn_program_number": Metric("gauge", "version of the program in the next epoch: upgrades of the job so far"),
+    "holon_txn_copies_left": Metric(
+        "gauge", "keys and replies still to be copied before a planned layout holds, as logged"
+    ),
+    "holon_txn_copied_bytes": Metric("gauge", "bytes copied to homes in the planned layout; 0: none is planned"),
 }
 TRANSACTION_METRICS: dict[str, Metric] = {name: METRICS[name] for name in SHARED} | OWN
 ALWAYS = frozenset(TRANSACTION_METRICS) - {"holon_txn_aborted"}

@@ -69,6 +69,7 @@ class TransactionDesk(Desk):
     def _plain(self, now_s: float, age_s: float) -> dict[str, dict[Labels, float]]:
         driver, node, meter, external = self.driver, self.driver.node, self.meter, self.external
         tally, claiming, owned = driver.steps.tally, driver.claiming, driver.node.owned_partitions()
+        copied_bytes, left = node.ledger.copies.progress()
         found: dict[str, float] = {
             "holon_txn_epochs": meter.epochs,
             "holon_txn_epoch_age_seconds": age_s,
@@ -87,6 +88,8 @@ class TransactionDesk(Desk):
             "holon_partitions_standby": len(node.partitions) - len(owned),
             "holon_standby_results_published": driver.standbys.published,
             "holon_promotions": driver.units.promotions,
+            "holon_txn_copies_left": left,
+            "holon_txn_copied_bytes": copied_bytes,
             "holon_txn_program_number": node.ledger.versions.number(node.ledger.done + 1),
             "holon_members": len(claiming.ownership.members),
             "holon_steals": claiming.sharing.steals,
