@@ -33,8 +33,8 @@ from nexmark.pictures import write_files
 
 AT = 0.3
 MOST_LOAD_A_CORE = 0.5
-HEAD = ("workload", "mode", "partitions", "keys", "MB", "took, s", "downtime, ms", "epochs stopped, ms", "worst second, %",
-        "p99 before, ms", "p99 during, ms", "p99 after, ms", "MB/s", "load")  # fmt: skip
+HEAD = ("workload", "mode", "partitions", "keys", "MB", "took, s", "downtime, ms", "epochs stopped, ms",
+        "worst second, %", "p99 before, ms", "p99 during, ms", "p99 after, ms", "MB/s", "load")  # fmt: skip
 TARGETS = (
     "Targets of mode online: a tenth of the downtime of stop. p99 during: twice that before. Worst second: 80 %. "
     "Copying without other load: 50 MB/s."

@@ -11,8 +11,8 @@ from deploy.bench.txn_migration import HEAD, markdown, medians, points, shown
 
 OPTIONS = Namespace(log="embedded", nodes=2, seconds=9, spread="all", records=70, rate=30, warehouses=3, scale=0.1,
                     tpcc_rate=5, partitions="16,12", modes="online,stop", workloads="ycsb-m,tpcc")  # fmt: skip
-MIGRATION = {"keys": 50, "bytes": 2_000_000, "took_s": 1.5, "downtime_ms": 400.0, "epochs_stopped_ms": 250, "mode": "stop",
-             "least_share": 0.625}  # fmt: skip
+MIGRATION = {"keys": 50, "bytes": 2_000_000, "took_s": 1.5, "downtime_ms": 400.0, "epochs_stopped_ms": 250,
+             "mode": "stop", "least_share": 0.625}  # fmt: skip
 RUN: dict[str, Any] = {
     "migrations": [MIGRATION], "before": {"p99": 20.0}, "during": {"p99": 350.0}, "after": None, "load": 0.5,
 }  # fmt: skip
