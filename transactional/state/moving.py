@@ -39,7 +39,7 @@ BATCH_BYTES = 1 << 18
 
 @dataclass(slots=True)
 class Leaving:
-    """All that leaves a partition. ``keys`` are in order, by destination."""
+    """All that leaves a partition, by destination; of ``keys`` the ``rest`` is in order."""
 
     keys: dict[int, list[StateKey]] = field(default_factory=dict)
     rest: dict[int, list[StateKey]] = field(
@@ -188,7 +188,7 @@ class Move:
     def _find_keys(self) -> Iterator[None]:
         """The rows that leave, by destination."""
         if (moving := self._copying.known(self._change.after.number)) is not None:
-            self._leaving.keys = {to: sorted(keys) for to, keys in moving.keys.items()}
+            self._leaving.keys = {to: list(keys) for to, keys in moving.keys.items()}
             return
         places, here, found = self._change.after.places, self._number, self._leaving.keys
         for count, ((operator, key), _) in enumerate(self._store.everything(), 1):
@@ -197,14 +197,12 @@ class Move:
                 found.setdefault(to, []).append((operator, key))
             if count % SLICE_ROWS == 0:
                 yield None
-        for keys in found.values():
-            keys.sort()
 
     def _find_rest(self) -> None:
         """The keys whose present values were not copied, by destination, and those deleted since they were."""
         copies, rest = self._copies, self._leaving.rest
         if not copies.batches:
-            self._leaving.rest = self._leaving.keys
+            self._leaving.rest = {to: sorted(keys) for to, keys in self._leaving.keys.items()}
             return
         if not copies.sweeps:
             for to, keys in self._leaving.keys.items():
