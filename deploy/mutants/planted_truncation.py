@@ -306,6 +306,12 @@ COPIES = (
                 "if True:",
             ),
             (
+                "a target acknowledges the first batch of a source alone",
+                "transactional/state/copying.py",
+                "if self._said.get(source) is not each else ():",
+                "if source not in self._said else ():",
+            ),
+            (
                 "no sweep follows while others copy",
                 "transactional/state/copying.py",
                 "if copies.is_ready and len(self.written)",

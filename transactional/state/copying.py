@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
-from transactional.epochs.copies import SourceCopies
+from transactional.epochs.copies import Pending, SourceCopies
 from transactional.epochs.layout_messages import Addressed, Copied, CopyArrived, Item, copies_epoch
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import MovedState, ReplyState, to_bytes
@@ -74,7 +74,7 @@ class Copying:
         self._sweep: _Sweep | None = None
         self._batch: _Batch | None = None
         self._waited = 0
-        self._said: set[bytes] = set()  # what was acknowledged
+        self._said: dict[int, Pending] = {}  # the last batch of each source that was acknowledged
 
     def restore(self, state: LedgerState, written: Iterable[tuple[Item, int]]) -> int:
         """Go on from a snapshot, of which this is the layout. The ledger may not have read of its plan yet."""
@@ -135,14 +135,11 @@ class Copying:
 
     def _acknowledge(self, layout: int, received: ReceivedCalls, out: list[Append]) -> None:
         """Say which batches of others are here."""
-        pending = self._ledger.copies.pending(layout)
-        for source, each in pending.items():
-            for to, name in each.missing:
-                if to == self._number and name not in self._said and received.has_copy(each.batch.layout, name):
-                    self._said.add(name)
-                    out.append(AppendEpochs(to_bytes(CopyArrived(to, each.batch.layout, source, name))))
-        if not pending and self._said:
-            self._said = set()
+        for source, each in self._ledger.copies.pending(layout).items():
+            for to, name in each.missing if self._said.get(source) is not each else ():
+                if to == self._number and received.has_copy(layout, name):
+                    self._said[source] = each  # and not its name: the next owner may send the same again
+                    out.append(AppendEpochs(to_bytes(CopyArrived(to, layout, source, name))))
 
     # --- sending ----------------------------------------------------------------------------------------------------
 

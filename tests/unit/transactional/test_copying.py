@@ -28,11 +28,13 @@ class Copying(Job):
     """A job whose third partition is there already. Each batch of copies holds one key, or one reply."""
 
     config = EpochConfig(inline_bytes=0, copy_bytes=1)
-    loses_copies = False
+    loses_copies: Collection[int] = ()
+    """Copies to these partitions do not reach the log."""
+    lost: Sequence[Append] = ()
 
     def write(self, appends: Sequence[Append], lost: Collection[type[Append]] = ()) -> None:
-        kept = [each for each in appends if not (self.loses_copies and _is_copy(each))]
-        super().write(kept, lost)
+        self.lost = [*self.lost, *(each for each in appends if _is_copy(each, self.loses_copies))]
+        super().write([each for each in appends if not _is_copy(each, self.loses_copies)], lost)
 
     def plan(self, layout: Layout = LAYOUT) -> None:
         self.epochs.append(to_bytes(PlannedLayout(layout)))
@@ -56,8 +58,9 @@ class Copying(Job):
         self.settle()
 
 
-def _is_copy(append: Append) -> bool:
-    return isinstance(append, AppendCalls) and isinstance(call_message(append.value), MovedState)
+def _is_copy(append: Append, to: Collection[int]) -> bool:
+    is_call = isinstance(append, AppendCalls) and append.partition in to
+    return is_call and isinstance(call_message(append.value), MovedState)
 
 
 STAYS = next(key for key in KEYS if key not in MOVING)
@@ -129,9 +132,9 @@ def test_the_next_owner_goes_on_where_the_log_stands_and_knows_what_was_written(
     job.touch(changed)
     states = job.snapshots(whole=True)
     assert any(state.written for state in states.values()) or job.node.ledger.copies.are_ready
-    job.loses_copies = loses
+    job.loses_copies = {2} if loses else ()
     job.touch(sorted(MOVING)[1])
-    job.loses_copies = False
+    job.loses_copies = ()
     job.node = job.begin(states)
     job.write(job.node.step(e.SequencerTaken(0), 0))
     job.run(3 * PATIENCE)
@@ -148,10 +151,10 @@ def test_a_batch_of_a_dead_owner_that_never_arrives_is_made_again() -> None:
     job.filled()
     job.add_partition(2)
     job.plan()
-    job.loses_copies = True
+    job.loses_copies = {2}
     job.touch(STAYS)
     assert of_kind(job, Copied) and not of_kind(job, MovedState) and not of_kind(job, CopyArrived)
-    job.loses_copies = False
+    job.loses_copies = ()
     states = job.snapshots(whole=True)
     job.node = job.begin(states)
     job.write(job.node.step(e.SequencerTaken(0), 0))
@@ -160,6 +163,28 @@ def test_a_batch_of_a_dead_owner_that_never_arrives_is_made_again() -> None:
     job.propose(LAYOUT)
     job.settle()
     job.check(3)
+
+
+def test_a_target_acknowledges_again_when_another_owner_sends_it_the_same() -> None:
+    job = Patient()
+    job.filled()
+    for number in (2, 3):
+        job.add_partition(number)
+    homes = {GROUP.bucket(key): to for key, to in (("k1", 2), ("k6", 3), ("k3", 2), ("k4", 3))}  # two of each source
+    others = FIRST.homes_of(GROUP)
+    job.plan(four := FIRST.changed({GROUP: tuple(homes.get(bucket, home) for bucket, home in enumerate(others))}))
+    job.loses_copies = {3}
+    job.touch(STAYS)
+    (batch,), (lost,) = of_kind(job, Copied), job.lost
+    assert of_kind(job, CopyArrived) and not job.node.ledger.copies.of(1, batch.partition).batches
+    job.loses_copies = ()
+    job.calls[3].append(lost.value)
+    job.epochs.append(to_bytes(batch))  # of the next owner
+    job.run(10)
+    assert job.node.ledger.copies.are_ready
+    job.propose(four)
+    job.settle()
+    job.check(4)
 
 
 def test_the_planned_layout_alone_may_follow_and_copies_after_it_are_void() -> None:
