@@ -100,13 +100,14 @@ def _line(told: Repartitioned) -> str:
 
 def lines(found: LayoutShown) -> Iterator[str]:
     """For people."""
-    from nodes.transactions.layouts.repartitioning import described
+    from nodes.transactions.layouts.repartitioning import copying, described
 
     yield f"job {found.job!r}, layout {found.layout}"
     for group in found.groups:
         yield f"{', '.join(group.operators)}: {group.partitions} partitions, {group.buckets} buckets"
     if found.under_way is not None:
-        yield f"under way: {described(found.under_way)}"
+        so_far = "" if found.copies is None else f"; {copying(found.copies)}"
+        yield f"under way: {described(found.under_way)}{so_far}"
     yield f"{'partition':>9} {'buckets':>8} {'keys':>10} {'bytes':>12} {'replies':>8} {'calls':>10} {'heat':>5}  owner"
     for row in found.partitions:
         shown = ["-" if each is None else str(each) for each in (row.keys, row.bytes, row.replies, row.calls)]

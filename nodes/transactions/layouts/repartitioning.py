@@ -239,7 +239,9 @@ def _under_way(ownership: Ownership) -> str | None:
     layout = ownership.layouts.open
     if layout is None:
         return None
-    return f"layout {layout.number} is under way ({described(layout.about)}): see holon txn layout"
+    progress = ownership.layouts.progress
+    so_far = described(layout.about) if progress is None else f"{described(layout.about)}; {copying(progress)}"
+    return f"layout {layout.number} is under way ({so_far}): see holon txn layout"
 
 
 def _told(told: Repartitioned, outcome: LayoutOutcome) -> Repartitioned:

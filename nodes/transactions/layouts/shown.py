@@ -11,6 +11,7 @@ from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
 from nodes.checkpoints.file_names import own_name
 from nodes.checkpoints.store import CheckpointStore
 from nodes.machine.messages import CheckpointSaved
+from nodes.machine.ownership.layouts import LayoutProgress
 from nodes.transactions.checkpoints.chains import chain_of
 from nodes.transactions.layouts.heat import Recent, Work
 from nodes.transactions.layouts.repartitioning import Repartitioning
@@ -81,7 +82,7 @@ class GroupRow(msgspec.Struct):
 
 
 class LayoutShown(msgspec.Struct):
-    """``under_way``: the requested layout that does not hold yet, as it was requested."""
+    """``under_way``: the requested layout that does not hold yet, as it was requested; ``copies``: how far they are."""
 
     job: str
     layout: int
@@ -89,6 +90,7 @@ class LayoutShown(msgspec.Struct):
     groups: list[GroupRow]
     heat: HeatShown
     under_way: dict[str, str | int | list[str]] | None = None
+    copies: LayoutProgress | None = None
 
 
 def layout_shown(job: str, requests: Repartitioning, store: CheckpointStore | None) -> LayoutShown:
@@ -112,7 +114,8 @@ def layout_shown(job: str, requests: Repartitioning, store: CheckpointStore | No
     ]
     wanted = ownership.layouts.open
     heat = heat_shown(work, layout, [each.operators for each in groups])
-    return LayoutShown(job, layout.number, rows, groups, heat, None if wanted is None else wanted.about)
+    about, progress = (None, None) if wanted is None else (wanted.about, ownership.layouts.progress)
+    return LayoutShown(job, layout.number, rows, groups, heat, about, progress)
 
 
 def heat_shown(work: Recent, layout: Layout, operators: Sequence[list[str]]) -> HeatShown:
