@@ -7,7 +7,7 @@ when the log has all that it follows from, and the next one once this one has ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
@@ -50,12 +50,24 @@ class _Batch:
 
 @dataclass(slots=True)
 class _Sweep:
-    """A sweep as this node makes it, of ``items`` in order, from ``next`` on."""
+    """A sweep as this node makes it: ``left`` more ``items`` in order, of which ``next`` is the first.
+
+    None: there are none. ``left`` may be a few too many or too few.
+    """
 
     number: int
     as_of: int
-    items: list[Item]
-    next: int = 0
+    items: Iterator[Item]
+    left: int
+    next: Item | None = None
+
+    def __post_init__(self) -> None:
+        self.pass_on()
+
+    def pass_on(self) -> None:
+        """The next one is done with."""
+        self.left = max(0, self.left - (self.next is not None))
+        self.next = next(self.items, None)
 
 
 class Copying:
@@ -214,19 +226,21 @@ class Copying:
         self.written = {item: at for item, at in self.written.items() if not covers(copies, item, at)}
         if copies.is_ready and len(self.written) < max(1, self._copy_bytes // AGAIN_ITEM_BYTES):
             return None
-        return _Sweep(copies.sweeps, as_of, sorted(self.written) if copies.sweeps else moving.items())
+        if copies.sweeps == 0:
+            return _Sweep(0, as_of, moving.items(), len(moving))
+        return _Sweep(copies.sweeps, as_of, iter(sorted(self.written)), len(self.written))
 
     def _made(
         self, sweep: _Sweep, epoch: int, store: Store | SpillingStore, replies: ReplyBook, copies: SourceCopies
     ) -> _Batch:
         last = copies.current.end
-        while last is not None and sweep.next < len(sweep.items) and sweep.items[sweep.next] <= last:
-            sweep.next += 1  # another owner has copied it
+        while last is not None and sweep.next is not None and sweep.next <= last:
+            sweep.pass_on()  # another owner has copied it
         rows: dict[int, list[tuple[str, str, bytes | None]]] = {}
         states: dict[int, list[ReplyState]] = {}
-        size, at = 0, sweep.next
-        while at < len(sweep.items) and size < self._copy_bytes:
-            to, sequencer, operator, name = sweep.items[at]
+        size, end = 0, None
+        while sweep.next is not None and size < self._copy_bytes:
+            to, sequencer, operator, name = end = sweep.next
             if sequencer == ENTITY:
                 value = store.read((operator, name))
                 size += len(operator) + len(name) + len(value or b"")
@@ -234,16 +248,14 @@ class Copying:
             elif (given := replies.given((sequencer, name))) is not None:
                 size += reply_bytes(given)
                 states.setdefault(to, []).append(given)
-            at += 1
-        end = sweep.items[at - 1] if at < len(sweep.items) else None
+            sweep.pass_on()
+        end = None if sweep.next is None else end
         index, records, sends = len(copies.batches), list[Append](), list[tuple[int, bytes]]()
         for to in sorted({*rows, *states}):
             copy = MovedState(self._number, copies_epoch(self._layout), index, rows.get(to, []), states.get(to, []))
             records.append(AppendCalls(to, data := to_bytes(copy), as_it_is=True))
             sends.append((to, digest(data)))
-        left = len(sweep.items) - at
-        batch = Copied(self._number, self._layout, index, sweep.number, sweep.as_of, end, sends, left, size)
-        sweep.next = at
+        batch = Copied(self._number, self._layout, index, sweep.number, sweep.as_of, end, sends, sweep.left, size)
         return _Batch(epoch - 1, index, sends, [*records, AppendEpochs(to_bytes(batch))])
 
 
