@@ -6,17 +6,17 @@ A rule for this file: a read is bounded. Of a job that does more than that betwe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from nodes.log.contract import FetchedRecords, Log, OffsetOutOfRange, TopicPartition
+from nodes.log.contract import FetchedRecords, Log, TopicPartition
 from nodes.machine import messages as m
 from nodes.transactions.autoscaling.deciding import Sample
-from nodes.transactions.layouts.heat import Recent
+from nodes.transactions.layouts.heat import Recent, chunks, whole
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.metrics.node import BUSY_STAT
 from nodes.transactions.topics import TransactionTopics
-from transactional.epochs.messages import BadRecord, Cut, RecordPiece, epoch_message, epoch_messages, reply_message
+from transactional.epochs.messages import BadRecord, Cut, epoch_message, epoch_messages, reply_message
 from transactional.epochs.pieces import RecordPieces
 from transactional.layout import Layout
 
@@ -82,13 +82,8 @@ class Sampler:
         found: dict[str, dict[str, float]] = {}
         for chunk in self._chunks(self._topics.heartbeats, 0, self._heartbeats):
             self._heartbeats = chunk.next_offset
-            for value in chunk.values:
-                try:
-                    message = m.decode_control(value)
-                except m.BadMessage:
-                    continue
-                if isinstance(message, m.Heartbeat) and message.incarnation != m.UNCOUNTED_INCARNATION:
-                    found[message.node] = message.stats or found.get(message.node, {})  # a watchdog's has none
+            for each in _heartbeats(chunk.values):
+                found[each.node] = each.stats or found.get(each.node, {})  # a watchdog's has none
         return found
 
     def _lag_s(self) -> float:
@@ -111,10 +106,8 @@ class Sampler:
             self._epochs = chunk.next_offset
             for value in chunk.values:
                 try:
-                    for message in epoch_messages(value):
-                        if isinstance(message, RecordPiece):
-                            whole = self._pieces.take(message)
-                            message = message if whole is None else epoch_message(whole)
+                    for each in epoch_messages(value):
+                        message = whole(each, self._pieces, epoch_message)
                         if isinstance(message, Cut):
                             self._cut_to[message.sequencer] = message.to_offset
                             self._pieces.forget(message.epoch - 1)
@@ -157,17 +150,9 @@ class Sampler:
                 return
 
     def _chunks(self, topic: str, partition: int, offset: int, most: int = 10_000) -> Iterator[FetchedRecords]:
-        """To the end as it is now; what was trimmed meanwhile is passed over."""
+        """To the end as it is now, those that hold something."""
         end = self._log.end_offset(topic, partition)
-        while offset < end:
-            try:
-                chunk = self._log.read(topic, partition, offset, max_records=most)
-            except OffsetOutOfRange:
-                offset = max(offset + 1, self._log.start_offset(topic, partition))
-                continue
-            if chunk.values:
-                yield chunk
-            offset = max(chunk.next_offset, offset + 1)
+        return (chunk for chunk in chunks(self._log, topic, partition, offset, end, most) if chunk.values)
 
 
 def alive_nodes(log: Log, topics: TransactionTopics, seconds: float) -> int:
@@ -177,15 +162,20 @@ def alive_nodes(log: Log, topics: TransactionTopics, seconds: float) -> int:
     while (left_s := deadline - time.monotonic()) > 0:
         chunk = log.read(*where, at)
         at = chunk.next_offset
-        for value in chunk.values:
-            try:
-                message = m.decode_control(value)
-            except m.BadMessage:
-                continue
-            if isinstance(message, m.Heartbeat) and message.incarnation != m.UNCOUNTED_INCARNATION:
-                found.add(message.node)
+        found.update(each.node for each in _heartbeats(chunk.values))
         log.wait({where: at}, left_s)
     return len(found)
+
+
+def _heartbeats(values: Sequence[bytes]) -> Iterator[m.Heartbeat]:
+    """Those that count; anything else on the topic is passed over."""
+    for value in values:
+        try:
+            message = m.decode_control(value)
+        except m.BadMessage:
+            continue
+        if isinstance(message, m.Heartbeat) and message.incarnation != m.UNCOUNTED_INCARNATION:
+            yield message
 
 
 def _skew(work: Recent, layout: Layout) -> tuple[int | None, float, float, int | None, float]:

@@ -7,11 +7,11 @@ Calls between entities of one partition are on no topic, and are not counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from nodes.log.contract import Log, OffsetOutOfRange
+from nodes.log.contract import FetchedRecords, Log, OffsetOutOfRange
 from nodes.transactions.layouts.halves import Bucket
 from nodes.transactions.topics import TransactionTopics
 from transactional.epochs.messages import (
@@ -30,6 +30,7 @@ from transactional.epochs.pieces import RecordPieces
 from transactional.layout import Group, Layout
 from transactional.requests.replies import entity_of
 
+T = TypeVar("T")
 RECENT_RECORDS = 2_000
 """Of one partition: a record holds an epoch. With an epoch each 10 ms these are 20 s."""
 EPOCH_RECORDS = 8
@@ -163,10 +164,7 @@ def _read_commits(log: Log, topics: TransactionTopics, partition: int, records: 
     """The first commit of an epoch counts, as for the next owner."""
 
     def decoded(value: bytes, pieces: RecordPieces) -> _Decoded:
-        message = commit_message(value)
-        if isinstance(message, RecordPiece):
-            whole = pieces.take(message)
-            message = message if whole is None else commit_message(whole)
+        message = whole(commit_message(value), pieces, commit_message)
         if isinstance(message, Commit) and message.partition == partition:
             yield message.epoch, (message.epoch, partition), message
 
@@ -177,10 +175,7 @@ def _read_calls(log: Log, topics: TransactionTopics, partition: int, records: in
     """Calls to a partition that were too long for barriers."""
 
     def decoded(value: bytes, pieces: RecordPieces) -> _Decoded:
-        message = call_message(value)
-        if isinstance(message, RecordPiece):
-            whole = pieces.take(message)
-            message = message if whole is None else call_message(whole)
+        message = whole(call_message(value), pieces, call_message)
         if isinstance(message, Calls):
             yield message.epoch, _slot(message, partition), message
 
@@ -191,10 +186,8 @@ def _read_inline(log: Log, topics: TransactionTopics, records: int) -> _Window:
     """Calls that travel in barriers."""
 
     def decoded(value: bytes, pieces: RecordPieces) -> _Decoded:
-        for message in epoch_messages(value):
-            if isinstance(message, RecordPiece):
-                whole = pieces.take(message)
-                message = message if whole is None else epoch_message(whole)
+        for each in epoch_messages(value):
+            message = whole(each, pieces, epoch_message)
             if isinstance(message, RoundBarrier) and message.inline:
                 for to, record in message.sends:
                     if isinstance(calls := call_message(record), Calls):
@@ -227,16 +220,30 @@ def _read(
     return _Window(found, min(found, default=-1) + 1 if start > oldest else 0)
 
 
-def _values(log: Log, topic: str, partition: int, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Append time in ms, and value."""
+def chunks(log: Log, topic: str, partition: int, offset: int, end: int, most: int = 10_000) -> Iterator[FetchedRecords]:
+    """The records up to ``end``, at most ``most`` at a time; those that nodes trim meanwhile are passed over."""
     while offset < end:
         try:
-            chunk = log.read(topic, partition, offset)
-        except OffsetOutOfRange:  # nodes have trimmed the topic meanwhile
+            chunk = log.read(topic, partition, offset, max_records=most)
+        except OffsetOutOfRange:
             offset = max(offset + 1, log.start_offset(topic, partition))
             continue
-        yield from zip(chunk.timestamps_ms.tolist(), chunk.values, strict=True)
+        yield chunk
         offset = max(chunk.next_offset, offset + 1)
+
+
+def whole(
+    message: T | RecordPiece, pieces: RecordPieces, decode: Callable[[bytes], T | RecordPiece]
+) -> T | RecordPiece:
+    """The record that is whole with this piece; else ``message`` itself. Raises ``BadRecord``."""
+    found = pieces.take(message) if isinstance(message, RecordPiece) else None
+    return message if found is None else decode(found)
+
+
+def _values(log: Log, topic: str, partition: int, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Append time in ms, and value."""
+    for chunk in chunks(log, topic, partition, offset, end):
+        yield from zip(chunk.timestamps_ms.tolist(), chunk.values, strict=True)
 
 
 def _sum(works: Iterable[Work]) -> Work:

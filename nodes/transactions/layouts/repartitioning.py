@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ Spread = Literal["least", "all"]
 Mode = Literal["stop", "online"]
 """online: keys are copied while transactions run, and only what changed meanwhile waits for the move."""
 About = dict[str, str | int | list[str]]
+Told = TypeVar("Told", bound=msgspec.Struct)
 HEARTBEAT_WAIT_S = 2.0
 """Nodes write several heartbeats in that time."""
 _POLL_S = 0.2
@@ -155,7 +156,7 @@ class Repartitioning:
 
         ``tell``: how far copies are, about once a second.
         """
-        return _told(told, self.outcome(made.number, timeout_s, tell))
+        return with_outcome(told, self.outcome(made.number, timeout_s, tell))
 
     def outcome(self, number: int, timeout_s: float, tell: Callable[[str], None] | None = None) -> LayoutOutcome:
         """Of a layout that was proposed, once it holds. Raises as ``wait`` does."""
@@ -244,7 +245,8 @@ def _under_way(ownership: Ownership) -> str | None:
     return f"layout {layout.number} is under way ({so_far}): see holon txn layout"
 
 
-def _told(told: Repartitioned, outcome: LayoutOutcome) -> Repartitioned:
+def with_outcome(told: Told, outcome: LayoutOutcome) -> Told:
+    """``told`` has these fields: it is a ``Repartitioned``, or a ``Split``."""
     took_s = None if outcome.took_ms is None else outcome.took_ms / 1000
     return msgspec.structs.replace(
         told,

@@ -8,9 +8,9 @@ import msgspec
 
 from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import SettingsError, UnknownName
-from nodes.machine.ownership.layouts import LayoutOutcome, ProposedLayout
+from nodes.machine.ownership.layouts import ProposedLayout
 from nodes.transactions.layouts.halves import Bucket, buckets_of, moving_half, split_layout, target_of
-from nodes.transactions.layouts.repartitioning import Mode, Repartitioning
+from nodes.transactions.layouts.repartitioning import Mode, Repartitioning, with_outcome
 from nodes.transactions.layouts.shown import newest_sizes
 from nodes.transactions.topics import checkpoint_job
 from transactional.layout import Group, Layout
@@ -80,7 +80,7 @@ def wait_for_split(
     requests: Repartitioning, told: Split, timeout_s: float, tell: Callable[[str], None] | None = None
 ) -> Split:
     """Until it holds. Raises as ``Repartitioning.wait`` does."""
-    return _with(told, requests.outcome(told.layout, timeout_s, tell))
+    return with_outcome(told, requests.outcome(told.layout, timeout_s, tell))
 
 
 def measured(
@@ -127,16 +127,3 @@ def _check(layout: Layout, partition: int, to: int | None) -> None:
 
 def _named(partitions: Sequence[int]) -> str:
     return "partition 0 is there" if len(partitions) == 1 else f"partitions 0 to {partitions[-1]} are there"
-
-
-def _with(told: Split, outcome: LayoutOutcome) -> Split:
-    took_s = None if outcome.took_ms is None else outcome.took_ms / 1000
-    return msgspec.structs.replace(
-        told,
-        keys=outcome.keys,
-        bytes=outcome.size_bytes,
-        replies=outcome.replies,
-        took_s=took_s,
-        downtime_ms=outcome.downtime_ms,
-        resumed=outcome.resumed,
-    )
