@@ -72,12 +72,26 @@ class Patient(Copying):
     config = EpochConfig(inline_bytes=0)
 
 
-def copying(kind: type[Copying] = Copying) -> Copying:
-    """All is copied once and again, as of an epoch."""
+def ends(job: Copying) -> None:
+    """All is copied, and moves."""
+    assert job.node.ledger.copies.are_ready
+    job.propose(LAYOUT)
+    job.settle()
+    job.check(3)
+
+
+def planned(kind: type[Copying]) -> Copying:
+    """All keys are where the first layout has them, and the next one is planned."""
     job = kind()
     job.filled()
     job.add_partition(2)
     job.plan()
+    return job
+
+
+def copying(kind: type[Copying] = Copying) -> Copying:
+    """All is copied once and again, as of an epoch."""
+    job = planned(kind)
     job.touch(STAYS)
     job.settle()
     assert job.node.ledger.copies.are_ready
@@ -123,10 +137,7 @@ def test_what_is_written_after_its_copy_moves_with_the_layout_and_so_does_the_ne
 
 @pytest.mark.parametrize("loses", [False, True])
 def test_the_next_owner_goes_on_where_the_log_stands_and_knows_what_was_written(loses: bool) -> None:
-    job = Copying()
-    job.filled()
-    job.add_partition(2)
-    job.plan()
+    job = planned(Copying)
     job.touch(STAYS)
     changed = sorted(MOVING)[0]
     job.touch(changed)
@@ -138,19 +149,13 @@ def test_the_next_owner_goes_on_where_the_log_stands_and_knows_what_was_written(
     job.node = job.begin(states)
     job.write(job.node.step(e.SequencerTaken(0), 0))
     job.run(3 * PATIENCE)
-    assert job.node.ledger.copies.are_ready
-    job.propose(LAYOUT)
-    job.settle()
-    job.check(3)
+    ends(job)
     counts = {key: value for (_, key), value in job.node.partitions[2].store.everything()}
     assert counts[changed] == counts[sorted(MOVING)[1]] != counts[sorted(MOVING)[2]], "both were written twice"
 
 
 def test_a_batch_of_a_dead_owner_that_never_arrives_is_made_again() -> None:
-    job = Copying()
-    job.filled()
-    job.add_partition(2)
-    job.plan()
+    job = planned(Copying)
     job.loses_copies = {2}
     job.touch(STAYS)
     assert of_kind(job, Copied) and not of_kind(job, MovedState) and not of_kind(job, CopyArrived)
@@ -159,10 +164,7 @@ def test_a_batch_of_a_dead_owner_that_never_arrives_is_made_again() -> None:
     job.node = job.begin(states)
     job.write(job.node.step(e.SequencerTaken(0), 0))
     job.run(3 * PATIENCE)
-    assert job.node.ledger.copies.are_ready
-    job.propose(LAYOUT)
-    job.settle()
-    job.check(3)
+    ends(job)
 
 
 def test_a_target_acknowledges_again_when_another_owner_sends_it_the_same() -> None:
