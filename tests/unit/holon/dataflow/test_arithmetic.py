@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from holon.columnar.payloads import Texts
-from holon.dataflow.arithmetic import applied, as_list, truth
+from holon.dataflow.arithmetic import as_list, quotient_of, rest_of, truth
+from holon.dataflow.expressions import Apply, Constant, Expression, Field, Indices, evaluate
+from holon.formats.batch import Column
 
 INTS = [0, 1, -1, 3, -7, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63)]
 FLOATS = [0.0, -0.0, 0.5, -2.5, 2.0**53, 1e308, float("inf"), float("-inf"), float("nan")]
@@ -19,7 +21,32 @@ BOOLS = [False, True]
 VALUES: dict[str, list[Any]] = {"int": INTS, "float": FLOATS, "bool": BOOLS}
 TEXTS = ["", "web", "wex", "app", "Zürich", "we"]
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
-BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, *COMPARISONS]
+BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]
+BINARY += [quotient_of, *COMPARISONS]
+
+
+class Columns:
+    """Rows of columns by their number."""
+
+    def __init__(self, columns: dict[str, Column], rows: int) -> None:
+        self.columns, self.rows = columns, rows
+        self.known: dict[Expression, Column] = {}
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def field(self, path: tuple[str, ...]) -> Column:
+        return self.columns[path[0]]
+
+    def take(self, index: Indices) -> Columns:
+        raise NotImplementedError
+
+
+def applied(function: Callable[..., Any], *given: Any, rows: int) -> list[Any]:
+    """A flow's values of the function of these arguments: Constants and columns."""
+    columns = {str(n): one for n, one in enumerate(given) if not isinstance(one, Constant)}
+    arguments = tuple(one if isinstance(one, Constant) else Field((str(n),)) for n, one in enumerate(given))
+    return as_list(evaluate(Apply("function", function, arguments), Columns(columns, rows)))
 
 
 def column(values: list[Any]) -> Any:
@@ -34,7 +61,7 @@ def outcome(function: Callable[..., Any], *arguments: Any) -> str:
 
 
 def by_column(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given: as_list(applied(function, [column([one]) for one in given], [False] * len(given), 1))[0]
+    return lambda *given: applied(function, *(column([one]) for one in given), rows=1)[0]
 
 
 @pytest.mark.parametrize("function", BINARY)
@@ -45,8 +72,8 @@ def test_operators_of_numbers(function: Callable[..., Any], left: str, right: st
     assert [outcome(by_column(function), *pair) for pair in pairs] == expected
     good = [n for n, one in enumerate(expected) if not one.endswith("Error")]
     lefts, rights = zip(*(pairs[n] for n in good), strict=True)
-    whole = applied(function, [column(list(lefts)), column(list(rights))], [False, False], len(good))
-    assert list(map(repr, as_list(whole))) == [expected[n] for n in good]
+    whole = applied(function, column(list(lefts)), column(list(rights)), rows=len(good))
+    assert list(map(repr, whole)) == [expected[n] for n in good]
 
 
 @pytest.mark.parametrize("function", BINARY)
@@ -55,31 +82,40 @@ def test_operators_with_a_constant(function: Callable[..., Any], left: str, righ
     for constant in [*VALUES[right], 2**63]:
         rows = [one for one in VALUES[left] if not outcome(function, one, constant).endswith("Error")]
         if rows:
-            found = applied(function, [column(rows), constant], [False, True], len(rows))
-            assert list(map(repr, as_list(found))) == [repr(function(one, constant)) for one in rows]
+            found = applied(function, column(rows), Constant(constant), rows=len(rows))
+            assert list(map(repr, found)) == [repr(function(one, constant)) for one in rows]
+
+
+@pytest.mark.parametrize(("left", "right"), list(product(VALUES, VALUES)))
+def test_the_rest_of_a_quotient(left: str, right: str) -> None:
+    pairs = [pair for pair in product(VALUES[left], VALUES[right]) if pair[1]]
+    lefts, rights = (column(list(each)) for each in zip(*pairs, strict=True))
+    for quotients in (applied(quotient_of, lefts, rights, rows=len(pairs)), [divmod(*pair)[0] for pair in pairs]):
+        whole = applied(rest_of, lefts, rights, quotients, rows=len(pairs))
+        assert list(map(repr, whole)) == [repr(divmod(*pair)[1]) for pair in pairs]
+    ones = [applied(rest_of, *(column([one]) for one in (*pair, divmod(*pair)[0])), rows=1)[0] for pair in pairs]
+    assert list(map(repr, ones)) == [repr(divmod(*pair)[1]) for pair in pairs]
 
 
 @pytest.mark.parametrize("function", [operator.neg, operator.abs])
 @pytest.mark.parametrize("kind", VALUES)
 def test_operators_of_one_number(function: Callable[..., Any], kind: str) -> None:
     for rows in [VALUES[kind], *([one] for one in VALUES[kind])]:
-        found = applied(function, [column(rows)], [False], len(rows))
-        assert list(map(repr, as_list(found))) == [repr(function(one)) for one in rows]
+        found = applied(function, column(rows), rows=len(rows))
+        assert list(map(repr, found)) == [repr(function(one)) for one in rows]
 
 
 @pytest.mark.parametrize("function", COMPARISONS)
 @pytest.mark.parametrize("constant", TEXTS)
 def test_texts_are_compared_with_one(function: Callable[..., Any], constant: str) -> None:
-    assert as_list(applied(function, [Texts.of(TEXTS), constant], [False, True], 6)) == [
-        function(text, constant) for text in TEXTS
-    ]
-    assert as_list(applied(function, [constant, Texts.of(TEXTS)], [True, False], 6)) == [
-        function(constant, text) for text in TEXTS
-    ]
+    found = applied(function, Texts.of(TEXTS), Constant(constant), rows=6)
+    assert found == [function(text, constant) for text in TEXTS]
+    found = applied(function, Constant(constant), Texts.of(TEXTS), rows=6)
+    assert found == [function(constant, text) for text in TEXTS]
 
 
 def test_no_rows_are_no_rows() -> None:
-    assert as_list(applied(operator.add, [column([1])[:0], 1], [False, True], 0)) == []
+    assert applied(operator.add, column([1])[:0], Constant(1), rows=0) == []
 
 
 @pytest.mark.parametrize("rows", [[0, 2, -1], [0.0, float("nan"), 0.5], ["", "a"], [None, 0, [1]]])
