@@ -5,7 +5,7 @@ Whole nodes (driver, claims, checkpoints) on a log in memory; all faults are dra
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -23,6 +23,7 @@ from nodes.transactions.topics import FIRST_INCARNATION
 from nodes.transactions.upgrades.programs import NodePrograms, named_program
 from tests.sim.late_log import LateLog
 from tests.unit.txn_stage import SlowSaver, Stage, counters, counters_v2
+from transactional.epochs.copies import COPY_BYTES
 from transactional.program_versions import ProgramVersion
 from transactional.requests.requests import WireRequest
 
@@ -41,6 +42,8 @@ class Met:
     handovers: int = 0
     kills: dict[str, int] = field(default_factory=dict)
     stalls: int = 0
+    starved: int = 0
+    backlogs: int = 0
     restored: int = 0
     ledger_waits: int = 0
     upgrades: int = 0
@@ -81,6 +84,14 @@ class Fleet(Stage):
         self.layout_draw = Random(seed ^ 0x1A707)  # and this one
         self.layout_odds = self.layout_draw.choice([0.0, 0.005, 0.02])
         self.mode_draw = Random(seed ^ 0xC0F7)  # and this
+        self.strain_draw = Random(seed ^ 0x57A44)  # and this
+        self.share = self.strain_draw.choice([1.0, 1.0, 0.3, 0.1])  # of the turns that a node gets
+        backlog = self.strain_draw.choice([0, 0, 40, 150])  # requests that are there before any node is
+        self.config = replace(
+            self.config,
+            max_requests=self.strain_draw.choice([400, 400, 20, 5]),
+            copy_bytes=self.strain_draw.choice([COPY_BYTES, 2_000, 300]),
+        )
         self.control = control_history(self.log, self.topics, 1)
         self.leaving: set[str] = set()
         self.stalled_until: dict[str, int] = {}
@@ -103,6 +114,9 @@ class Fleet(Stage):
             "after a promotion": draw.choice([0.0, 0.3]),
             "at any time": draw.choice([0.0, 0.0005, 0.003]),
         }
+        self.met.backlogs = backlog
+        if backlog:
+            self.ask(backlog)
         for _ in range(self.size):
             self.bear()
 
@@ -200,6 +214,9 @@ class Fleet(Stage):
 
     def _turn_node(self, name: str) -> None:
         if self.stalled_until.get(name, 0) > self.now_ms:
+            return
+        if self.share < 1 and self.strain_draw.random() >= self.share:
+            self.met.starved += 1
             return
         driver, feeding = self.nodes[name]
         driver.turn()
@@ -304,6 +321,7 @@ class Fleet(Stage):
     def heal(self) -> None:
         """No more faults; fails if requests stay without a reply."""
         self.kill_odds, self.stall_odds, self.leave_odds = dict.fromkeys(self.kill_odds, 0.0), 0.0, 0.0
+        self.share = 1.0
         self.stalled_until.clear()
         self.doomed.clear()
         for _ in range(PATIENCE_TURNS):

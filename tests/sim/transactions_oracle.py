@@ -56,6 +56,8 @@ class Tally:
     copies: int = 0
     moved_replies: int = 0
     partitions_made: int = 0
+    strained_copies: int = 0
+    strained_versions: int = 0
 
     def add(self, other: Tally) -> None:
         for name in vars(self):

@@ -35,7 +35,8 @@ from transactional.state.values import digest
 AGAIN_ITEM_BYTES = 256
 """So long writes are taken to be: a batch of them is worth another sweep while other partitions still copy."""
 PATIENCE = 50
-"""So often it was looked for a batch of another owner before one is made in its place."""
+"""So often it was looked for a batch of another owner before one is made in its place. So often also for the arrival of
+its own batch, before other partitions of the node may send: a target may have no owner."""
 
 
 @dataclass(slots=True)
@@ -85,7 +86,7 @@ class Copying:
         self.moving: MovingItems | None = None
         self._sweep: _Sweep | None = None
         self._batch: _Batch | None = None
-        self._waited = 0
+        self._waited = self._unanswered = 0
         self._said: dict[int, Pending] = {}  # the last batch of each source that was acknowledged
 
     def restore(self, state: LedgerState, written: Iterable[tuple[Item, int]]) -> int:
@@ -180,14 +181,14 @@ class Copying:
     def _send(
         self, plan: Plan, epoch: int, store: Store | SpillingStore, replies: ReplyBook, out: list[Append]
     ) -> bool:
-        """Whether it has more to send; False too while it waits for the batch of another owner."""
+        """Whether it has more to send; False too while it waits for the batch of another owner, or long for arrival."""
         copies = self._ledger.copies.of(self._layout, self._number)
         if self.moving is None:
             self.moving = MovingItems(self._number, plan.change.after, store, replies)
         if not self.moving.find():
             return True
         if not self._is_free(copies, out):
-            return not self._waited
+            return not self._waited and self._unanswered <= PATIENCE
         if self._sweep is None or not copies.continues(self._sweep.number, self._sweep.as_of):
             self._sweep = self._next_sweep(epoch - 1, self.moving, copies)
         if self._sweep is None:
@@ -211,7 +212,7 @@ class Copying:
                 batch.records = []
             return False
         if pending is None or (batch is not None and pending.batch.sends == batch.sends):
-            self._waited = 0
+            self._waited, self._unanswered = 0, 0 if pending is None else self._unanswered + 1
             return batch is None
         self._waited += 1  # for a batch of another owner, which may have died before it was sent
         if self._waited <= PATIENCE:

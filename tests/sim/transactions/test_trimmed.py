@@ -9,6 +9,7 @@ from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_layouts import propose_layout
 from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_versions
+from tests.sim.transactions_strained import StrainedWorld
 from tests.sim.transactions_world import CALLS, COMMITS, EPOCHS, REQUESTS, World
 from transactional import events as e
 from transactional.epochs.sequencer import EpochConfig
@@ -27,7 +28,8 @@ def run(seed: int) -> World:
     )
     nodes, sequencers = draw.randrange(2, 4), draw.randrange(1, 3)
     given = {"nodes": nodes, "sequencers": sequencers, "config": config, "versions": versions}
-    world = World(versions[0], draw.randrange(1 << 30), **given)
+    strain = seed if seed % 2 else None
+    world = StrainedWorld(versions[0], draw.randrange(1 << 30), strain=strain, **given)
     scripts = Scripts(draw, draw.choice([1, 3, 10]), late=len(versions) > 1)
     asked: list[WireRequest] = []
     for number in range(draw.randrange(20, 50)):

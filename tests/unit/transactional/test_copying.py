@@ -189,6 +189,27 @@ def test_a_target_acknowledges_again_when_another_owner_sends_it_the_same() -> N
     job.check(4)
 
 
+def test_a_target_without_an_owner_holds_up_no_other_partition_of_the_node() -> None:
+    job = Copying()
+    job.filled()
+    for number in (2, 3):
+        job.add_partition(number)
+    job.loses_copies = {2}
+    job.plan(swapped := FIRST.changed({GROUP: tuple(3 - home for home in FIRST.homes_of(GROUP))}))
+    job.touch(STAYS)
+    copies = job.node.ledger.copies
+    assert copies.sender == 1 and not copies.of(1, 0).batches, "one at a time, as long as batches arrive soon"
+    job.run(2 * PATIENCE)
+    assert copies.of(1, 0).is_ready and not copies.of(1, 1).batches
+    job.loses_copies, (lost,) = (), job.lost
+    job.calls[2].append(lost.value)
+    job.run(3)
+    assert copies.are_ready
+    job.propose(swapped)
+    job.settle()
+    job.check(4)
+
+
 def test_the_planned_layout_alone_may_follow_and_copies_after_it_are_void() -> None:
     ledger = Ledger(program, 1)
     ledger.apply(to_bytes(PlannedLayout(LAYOUT)))
