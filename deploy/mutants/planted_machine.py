@@ -277,6 +277,20 @@ MACHINE = (
         "return False",
         tests=(PACE + "test_a_partition_far_ahead_of_another_waits_for_it",),
     ),
+    Mutant(
+        "a next owner waits behind what its former one has read",
+        "nodes/machine/workload.py",
+        "                limit = read if limit is None else min(limit, read)\n",
+        "                continue\n",
+        tests=(PACE + "test_a_partition_far_ahead_reads_again_what_its_former_owner_has_read_and_no_further",),
+    ),
+    Mutant(
+        "a next owner reads on behind what its former one has read",
+        "nodes/machine/workload.py",
+        "                limit = read if limit is None else min(limit, read)\n",
+        "                pass\n",
+        tests=(PACE + "test_a_partition_far_ahead_reads_again_what_its_former_owner_has_read_and_no_further",),
+    ),
     # --- suspicion and clocks ---
     Mutant(
         "nobody is suspected",

@@ -274,18 +274,20 @@ class Workload:
     def wanted(self) -> list[WantedInput]:
         """Input that could be processed now, the partition that is furthest behind first."""
         found = []
-        full = self.uncheckpointed.over
         for runner in self.running():
             task = runner.task
-            if task.waiting or task.records.ended or self._too_far_ahead(runner) or self.accusing.waits(runner):
+            if task.waiting or task.records.ended or self.accusing.waits(runner):
                 continue
             # A partition that has saved all may go on by a batch: its next checkpoint may be the one that all wait for.
-            if full and (runner.standby is not None or not runner.settled):
+            if self.uncheckpointed.over and (runner.standby is not None or not runner.settled):
                 continue
             end = self.ownership.end_offset(runner.partition)
             if end is None and self.config.until:
                 end = self.config.until[runner.partition]
             limit = self.replicas.limit(runner, runner.input_limit(end))
+            if self._too_far_ahead(runner):  # records that a former owner has read open no further windows
+                read = self.replica.slots[runner.partition].record.position[0]
+                limit = read if limit is None else min(limit, read)
             if (limit is None or task.next_offset < limit) and not self.idleness.is_on_its_way(runner):
                 found.append(WantedInput(runner.partition, runner.key, task.next_offset, limit))
         return sorted(found, key=lambda wanted: self.runners[wanted.partition].task.watermark_ms)

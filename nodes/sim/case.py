@@ -28,7 +28,9 @@ SIXTH_SEED = 1 << 45
 SEVENTH_SEED = 1 << 46
 """Seeds from here on meet windows driven by data, too, and newer jobs more often."""
 EIGHTH_SEED = 1 << 47
-"""New seeds are drawn from here on: they meet records that name schemas of a registry, too."""
+"""Seeds from here on meet records that name schemas of a registry, too."""
+NINTH_SEED = 1 << 48
+"""New seeds are drawn from here on: they meet partitions that wait for one that ends in dead records, more often."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

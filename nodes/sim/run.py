@@ -23,7 +23,7 @@ from nodes.sim.drawing import draw
 from nodes.sim.faults.stress import LONGEST_TURN_MS
 from nodes.sim.node_process import InvariantBroken, NodeProcess
 from nodes.sim.options import Options
-from nodes.sim.replica_checks import check_idle_progress, check_replicas
+from nodes.sim.replica_checks import check_idle_progress, check_owners, check_replicas
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
 from wcrdt.codec import DecodeError
@@ -134,6 +134,7 @@ def _to_the_end(world: World) -> None:
         if not (world.failed or world.truncating.refuses):
             world.trace.add(world.now_ms, "quiet")
             check_replicas(world, world.current())
+            check_owners(world, world.current())
             check_idle_progress(world)
         world.end_input()
         until_ms = world.now_ms + _bound_ms(options)

@@ -36,6 +36,27 @@ def test_a_partition_that_never_had_a_record_holds_nobody_up() -> None:
     assert wanted(node) == [1, 0]
 
 
+def test_a_partition_far_ahead_reads_again_what_its_former_owner_has_read_and_no_further() -> None:
+    """Others have those records, and would request them from this owner for as long as it waits."""
+    former = running("b", partitions=2, max_watermark_drift_ms=50)
+    deltas = [
+        effect.value
+        for offset, ts in enumerate((100, 200, 300))
+        for effect in former.records(0, 1, offset, {"ts": ts})
+        if isinstance(effect, x.WriteBroadcast)
+    ]
+    node = running(partitions=2, max_watermark_drift_ms=50)
+    node.records(1, 1, 0, {"ts": 0})
+    node.records(0, 1, 0, {"ts": 100})
+    assert wanted(node) == [1]
+    node.broadcast(0, *deltas)
+    assert [(wish.partition, wish.limit) for wish in node.node.wanted()] == [(1, None), (0, 3)]
+    node.control(m.EndOfInput(0, 0, 2))
+    assert [(wish.partition, wish.limit) for wish in node.node.wanted()] == [(1, None), (0, 2)]
+    node.records(0, 1, 1, {"ts": 200})
+    assert wanted(node) == [1]
+
+
 def test_damaged_and_missing_checkpoints_are_passed_over_for_an_older_one() -> None:
     log, job, store = MemoryLog(), count_job(), MemoryCheckpoints()
     log.create_topic("in", 1)

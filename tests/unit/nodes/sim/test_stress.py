@@ -7,10 +7,10 @@ import random
 import pytest
 
 from nodes.sim.case import (
-    EIGHTH_SEED,
     FIFTH_SEED,
     FIRST_SEED,
     FOURTH_SEED,
+    NINTH_SEED,
     SECOND_SEED,
     SEVENTH_SEED,
     SIXTH_SEED,
@@ -19,7 +19,7 @@ from nodes.sim.case import (
 from nodes.sim.drawing import draw
 from nodes.sim.jobs import CASES
 from nodes.sim.many import fresh_base_seed
-from nodes.sim.options import Faults
+from nodes.sim.options import Faults, Options
 from nodes.sim.store import LateSaver
 
 NEW = [draw(seed, 10) for seed in range(FIRST_SEED, FIRST_SEED + 300)]
@@ -55,7 +55,18 @@ def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones(first: int) ->
 
 
 def test_new_base_seeds_are_drawn_with_stress_and_all_jobs() -> None:
-    assert all(EIGHTH_SEED <= fresh_base_seed() < 2 * EIGHTH_SEED for _ in range(20))
+    assert all(NINTH_SEED <= fresh_base_seed() < 2 * NINTH_SEED for _ in range(20))
+
+
+def test_new_seeds_meet_dead_records_at_the_end_of_partitions_that_the_others_wait_for() -> None:
+    def waits(options: Options) -> bool:
+        little = 0 < options.max_watermark_drift_ms <= 100
+        return little and options.poison > 0 and options.faults.kill_one > 0 and options.partitions > 1
+
+    sharded = [options for seed in range(NINTH_SEED, NINTH_SEED + 900) if "sharded" in (options := draw(seed)).case]
+    assert len(sharded) > 60 and sum(map(waits, sharded)) > 0.1 * len(sharded)
+    older = [draw(seed) for seed in range(NINTH_SEED - 400, NINTH_SEED)]
+    assert not any(options.poison > 0.05 for options in older)
 
 
 def test_three_of_ten_new_seeds_draw_a_job_that_came_with_sessions_or_later() -> None:
