@@ -32,6 +32,7 @@ class _Fed(NamedTuple):
     key: bytes | None
     headers: dict[str, bytes]
     null: bool = False
+    refused: str | None = None
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:
@@ -100,6 +101,7 @@ class JobTestDriver:
         identity: OutputId | None = None,
         key: str | bytes | None = None,
         headers: Mapping[str, str | bytes] | None = None,
+        refused: str | None = None,
     ) -> None:
         """Append records to a partition: bytes as they are, anything else as JSON, or as the format writes it.
 
@@ -107,14 +109,16 @@ class JobTestDriver:
         all of its topics.
         A partition that awaits a window takes them once it goes on, as it would from the log. ``identity``: as which
         output of another job; of several records the ``n`` counts on from it. ``key`` and ``headers`` are those of
-        each record, for events that declare them.
+        each record, for events that declare them. ``refused``: why they are dead letters whatever their values are, as
+        for nodes those are whose schema a registry lacks.
         """
         assert not self._ended, "fed after finish"
         number = self._number(partition)
         format = self.layout[number].source.format
         for n, record in enumerate(records):
             header = b"" if identity is None else identity._replace(n=identity.n + n).to_bytes()
-            fed = _Fed(payload_of(format, record), self.clock_ms, header, _bytes(key), _named(headers))
+            payload = payload_of(format, record)
+            fed = _Fed(payload, self.clock_ms, header, _bytes(key), _named(headers), refused=refused)
             self._log[number].append(fed)
         self._settle()
 
@@ -257,7 +261,8 @@ class JobTestDriver:
             requested = self._requested_headers[task.partition]
             parts = None if requested is None else _parts(fresh, requested)
             headers = identities if any(identities) else None
-            task.feed(Input(offsets, stamps, payloads, start + len(fresh), headers, parts=parts))
+            refused = {start + n: fed.refused for n, fed in enumerate(fresh) if fed.refused is not None} or None
+            task.feed(Input(offsets, stamps, payloads, start + len(fresh), headers, parts=parts, refused=refused))
         elif self._ended:
             task.end()
         return bool(fresh) or self._ended

@@ -8,6 +8,7 @@ AVRO = ("tests/unit/holon/formats/test_avro.py",)
 PROTOBUF = ("tests/unit/holon/formats/test_protobuf.py",)
 AWAITED = ("tests/unit/nodes/streams/test_awaited_schemas.py",)
 NONES = ("tests/unit/holon/dataflow/test_none.py",)
+JUDGED = ("tests/unit/nodes/streams/test_judged_schemas.py",)
 VERDICTS = ("tests/unit/nodes/machine/ownership/test_schemas.py",)
 UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py", "tests/laws/test_drawn_columns.py")
 ARROW_TYPES = ("tests/unit/holon/formats/test_arrow.py",)
@@ -209,6 +210,27 @@ REGISTRIES = (
         "answered = {each for each in waiters if not verdicts.knows(self._source(each).number, id)}",
         "answered = set(waiters)",
         tests=AWAITED,
+    ),
+    Mutant(
+        "a replay makes events of records that nodes have set aside",
+        "nodes/streams/judged_schemas.py",
+        "if verdict is False:",
+        "if verdict is False and self._lacks(known, id):",
+        tests=JUDGED,
+    ),
+    Mutant(
+        "a replay says nothing of records that nodes may judge otherwise",
+        "nodes/streams/judged_schemas.py",
+        "self.undecided += 1",
+        "pass",
+        tests=JUDGED,
+    ),
+    Mutant(
+        "a replay takes a dead record's place for another one's",
+        "holon/testing.py",
+        "{start + n: fed.refused for",
+        "{n: fed.refused for",
+        tests=JUDGED,
     ),
     Mutant(
         "a later verdict takes the place of an earlier one: the record is dead after all",

@@ -54,7 +54,8 @@ class SlowRecord(msgspec.Struct):
 class Profile(msgspec.Struct):
     """``records`` is how many there are, ``rounds`` how often they were processed; ``slow_records`` of one round.
 
-    ``slow_records`` is None where the job's format is not compiled at all.
+    ``slow_records`` is None where the job's format is not compiled at all. ``dead_by_schema`` and ``undecided_schemas``
+    as in ``Replayed``.
     """
 
     job: str
@@ -70,6 +71,8 @@ class Profile(msgspec.Struct):
     slow_records: int | None
     slow_examples: list[SlowRecord]
     advice: list[str]
+    dead_by_schema: int = 0
+    undecided_schemas: int = 0
 
 
 def profiled(job: Job, records: ProfiledRecords, batch: int, least_s: float) -> tuple[Profile, Sampler]:

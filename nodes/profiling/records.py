@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from holon.formats.input_run import Input
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
 from nodes.streams.io.inputs import input_of
+from nodes.streams.judged_schemas import JudgedSchemas
 
 Run = tuple[int, Input]
 """A partition, and records of it."""
@@ -101,3 +103,25 @@ class TopicRecords:
                 yield partition, input_of(found)
             if not moved:
                 return
+
+
+class RefusedRecords:
+    """Records of which some are dead whatever their values are. ``refused``: by partition their offsets, and why."""
+
+    def __init__(self, records: ProfiledRecords, refused: Sequence[Mapping[int, str]]) -> None:
+        self.partitions = records.partitions
+        self._records, self._refused = records, refused
+
+    def runs(self, batch: int) -> Iterator[Run]:
+        for partition, run in self._records.runs(batch):
+            yield partition, replace(run, refused=self._refused[partition] or None)
+
+
+def without_refused(records: ProfiledRecords, schemas: JudgedSchemas, batch: int) -> ProfiledRecords:
+    """The records, of which those are dead that nodes have set aside; formats know the schemas of all others."""
+    if not schemas.are_named:
+        return records
+    refused = [dict[int, str]() for _ in range(sum(records.partitions))]
+    for partition, run in records.runs(batch):
+        refused[partition].update(schemas.judge(partition, zip(run.offsets.tolist(), run.payloads, strict=True)))
+    return RefusedRecords(records, refused)

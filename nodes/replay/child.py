@@ -19,13 +19,14 @@ SAVE_AFTER, LOSE_AFTER = 50, 100
 
 
 class FedRecord(msgspec.Struct, array_like=True):
-    """A record as a replay takes it; ``value`` None: a tombstone."""
+    """A record as a replay takes it; ``value`` None: a tombstone. ``refused``: why nodes have set it aside."""
 
     partition: int
     stamp_ms: int
     value: bytes | None
     key: bytes | None = None
     headers: dict[str, bytes] = {}
+    refused: str | None = None
 
 
 class ReplayInput(msgspec.Struct):
@@ -75,7 +76,7 @@ def steps(job: Any, given: ReplayInput) -> Any:
             if record.value is None:
                 test.feed_tombstone(partition, key=record.key, headers=record.headers)
             else:
-                test.feed(partition, record.value, key=record.key, headers=record.headers)
+                test.feed(partition, record.value, key=record.key, headers=record.headers, refused=record.refused)
             seen[partition] += 1
             if given.loses_state and not test.waiting():
                 _lose(test, partition, seen[partition])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import repeat, zip_longest
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from nodes.python_process import child_environment, module_command
 from nodes.replay.child import FedRecord, ReplayInput, ReplayStep
 from nodes.schema_registry.commands import SchemasOfRegistries
 from nodes.streams.control_history import JobControlHistory
+from nodes.streams.judged_schemas import JudgedSchemas
 from nodes.streams.upstream import upstream_incarnations
 
 WAYS = ({"PYTHONHASHSEED": "1", "TZ": "UTC"}, {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"})
@@ -51,7 +52,9 @@ class Divergence(msgspec.Struct):
 class Replayed(msgspec.Struct):
     """``error``: the job's function failed at the same record in both replays, which ended there.
 
-    ``duplicates``: outputs of other jobs that are in the input again, and were passed over.
+    ``duplicates``: outputs of other jobs that are in the input again, and were passed over. ``dead_by_schema`` and
+    ``undecided_schemas``: records that nodes have set aside for their schema, and those whose schema the registry lacks
+    and that nodes have not judged.
     """
 
     job: str
@@ -61,10 +64,15 @@ class Replayed(msgspec.Struct):
     divergence: Divergence | None = None
     error: str | None = None
     duplicates: int = 0
+    dead_by_schema: int = 0
+    undecided_schemas: int = 0
 
 
 class RecordPlace(msgspec.Struct, array_like=True):
-    """Where a record of the prefix lies, and what it is. ``headers`` are those that the job reads."""
+    """Where a record of the prefix lies, and what it is. ``headers`` are those that the job reads.
+
+    ``refused``: why it is a dead letter whatever its value is.
+    """
 
     stamp_ms: int
     partition: int
@@ -74,6 +82,7 @@ class RecordPlace(msgspec.Struct, array_like=True):
     key: bytes | None = None
     headers: dict[str, bytes] = {}
     null: bool = False
+    refused: str | None = None
 
 
 def counted_upstream(log: Log, job: Job[Any]) -> dict[str, int] | None:
@@ -127,6 +136,15 @@ def prefix(log: Log, layout: InputLayout, records: int) -> list[RecordPlace]:
     return sorted(found, key=lambda place: (place.stamp_ms, place.partition, place.offset))
 
 
+def judge(places: Sequence[RecordPlace], partitions: int, schemas: JudgedSchemas) -> None:
+    """Set aside what nodes have set aside, and let the formats know the schemas of all others."""
+    for partition in range(partitions):
+        mine = [place for place in places if place.partition == partition]
+        refused = schemas.judge(partition, ((place.offset, place.value) for place in mine))
+        for place in mine:
+            place.refused = refused.get(place.offset)
+
+
 def replay_twice(
     reference: str,
     name: str,
@@ -166,8 +184,15 @@ def _replay(
 ) -> list[ReplayStep]:
     folder.mkdir()
     records = [
-        FedRecord(place.partition, place.stamp_ms, None if place.null else place.value, place.key, place.headers)
-        for place in places
+        FedRecord(
+            each.partition,
+            each.stamp_ms,
+            None if each.null else each.value,
+            each.key,
+            each.headers,
+            each.refused,
+        )
+        for each in places
     ]
     given = ReplayInput(reference, on_error, sys.path, partitions, records, number > 0, schemas)
     (folder / "given").write_bytes(msgspec.msgpack.encode(given))

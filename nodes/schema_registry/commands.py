@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from holon.formats.formats import Format
@@ -13,16 +13,15 @@ SchemasOfRegistries = dict[str, dict[int, FoundSchema]]
 """By the address of the registry and by id."""
 
 
-def fetch_missing(format: Format[Any], payloads: Sequence[bytes], settings: RegistrySettings) -> None:
-    """Let a format know the schemas of its records. Raises ``Unreachable``."""
-    known = schemas_of(format)
-    missing = None if known is None else known.missing(payloads)
-    if known is not None and missing is not None:
+def fetching(settings: RegistrySettings) -> Callable[[str, int], FoundSchema]:
+    """Requests a schema from the registry at a URL; raises ``Unreachable``."""
+
+    def fetch(url: str, id: int) -> FoundSchema:
         from nodes.schema_registry.client import RegistryClient
 
-        client = RegistryClient(known.url, settings)
-        for id in missing[1]:
-            known.learn(id, client.fetch(id))
+        return RegistryClient(url, settings).fetch(id)
+
+    return fetch
 
 
 def known_schemas(formats: Iterable[Format[Any]]) -> SchemasOfRegistries:

@@ -7,6 +7,7 @@ from typing import Protocol
 from holon.job import Job
 from nodes.log.contract import Log
 from nodes.machine.ownership.ownership import Ownership
+from nodes.machine.ownership.schemas import SchemaFold
 from nodes.runtime.control_topic import ControlHistory, ControlTopic
 
 CHECKPOINTS_READ = 8
@@ -44,3 +45,8 @@ class JobControlHistory(ControlHistory):
         retries = self.ownership.retries
         policy = "" if job.on_error == "fail" else f" {job.on_error}"
         return job.program.code_hash() + policy + (f" retry {retries}" if retries else "")
+
+
+def schema_verdicts(log: Log, job: ControlledJob) -> SchemaFold:
+    """The verdicts of a job's nodes on records that name schemas; none where it never ran."""
+    return JobControlHistory(log, job).ownership.schemas if job.control_topic in log.topics() else SchemaFold()

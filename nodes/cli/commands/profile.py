@@ -45,28 +45,32 @@ def profile(
         raise Failure(2, "--data and --topic exclude each other")
     settings = given.settings()
     declared = job_named(job, settings)
-    from holon.formats.registry import schemas_of
     from holon.input_layout import InputLayout
     from nodes.compiled import loading as compiled
+    from nodes.machine.ownership.schemas import SchemaFold
     from nodes.profiling.profile import profiled
-    from nodes.profiling.records import FileRecords, ProfiledRecords, TopicRecords
+    from nodes.profiling.records import FileRecords, ProfiledRecords, TopicRecords, without_refused
     from nodes.profiling.sampling import flame_graph
     from nodes.runtime.log_opening import open_settings_log
-    from nodes.schema_registry.commands import fetch_missing
+    from nodes.schema_registry.commands import fetching
+    from nodes.streams.control_history import schema_verdicts
     from nodes.streams.io.inputs import use_parts
+    from nodes.streams.judged_schemas import JudgedSchemas
 
     if len(declared.sources) > 1 and (data is not None or topic is not None):
         raise Failure(2, f"job {declared.name!r} reads several topics: leave --data and --topic out, to read these")
     if any(getattr(source.format, "compiled", False) for source in declared.sources):
         compiled.ensure()
 
-    def measure(found: ProfiledRecords) -> None:
-        layout = InputLayout(declared.sources, found.partitions)
-        if any(schemas_of(form) for form in declared.formats):
-            for partition, run in found.runs(settings.node.batch_max_records):
-                fetch_missing(layout[partition].source.format, run.payloads, settings.schema_registry)
+    def measure(records: ProfiledRecords, verdicts: SchemaFold) -> None:
+        layout = InputLayout(declared.sources, records.partitions)
+        judged = JudgedSchemas(layout, verdicts, fetching(settings.schema_registry))
+        found = without_refused(records, judged, settings.node.batch_max_records)
+        for line in judged.remarks():
+            note(line)
         note(f"processing records for {seconds:g} s of processor time")
         result, sampler = profiled(declared, found, settings.node.batch_max_records, seconds)
+        result.dead_by_schema, result.undecided_schemas = judged.refused, judged.undecided
         if flamegraph is not None:
             flamegraph.write_text(flame_graph(sampler.stacks, f"{declared.name}, {result.events:,} events"), "utf-8")
         if as_json:
@@ -75,12 +79,13 @@ def profile(
             _show(result)
 
     if data is not None:
-        measure(FileRecords(data, records, declared.formats[0]))
+        measure(FileRecords(data, records, declared.formats[0]), SchemaFold())
         return
     with open_settings_log(settings) as log:
         log.use_columns()
         use_parts(log, declared, topic)
-        measure(TopicRecords(log, declared.topics if topic is None else [topic], records))
+        verdicts = schema_verdicts(log, declared) if topic is None else SchemaFold()  # of another topic there are none
+        measure(TopicRecords(log, declared.topics if topic is None else [topic], records), verdicts)
 
 
 def _show(found: Profile) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from nodes.cli.job_options import JobArgument, OnErrorOption, job_named, node_definitions
 from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
-from nodes.cli.output import emit_json
+from nodes.cli.output import emit_json, note
 
 if TYPE_CHECKING:
     from holon.input_layout import InputLayout
@@ -39,23 +39,27 @@ def replay(
     settings = given.settings(*node_definitions(on_error, None))
     declared = job_named(job, settings)
     from nodes.errors import RunFailed
-    from nodes.replay.comparison import counted_upstream, prefix, replay_twice, without_duplicates
+    from nodes.replay.comparison import counted_upstream, judge, prefix, replay_twice, without_duplicates
     from nodes.runtime.log_opening import open_settings_log
-    from nodes.schema_registry.commands import fetch_missing, known_schemas
+    from nodes.schema_registry.commands import fetching, known_schemas
+    from nodes.streams.control_history import schema_verdicts
     from nodes.streams.io.inputs import use_parts
     from nodes.streams.jobs import input_layout
+    from nodes.streams.judged_schemas import JudgedSchemas
 
     with open_settings_log(settings) as log:
         layout = input_layout(log, declared)
         use_parts(log, declared)
         read = prefix(log, layout, records)
         places = without_duplicates(read, counted_upstream(log, declared))
-    for partition in range(layout.partitions):
-        values = [place.value for place in places if place.partition == partition]
-        fetch_missing(layout[partition].source.format, values, settings.schema_registry)
+        judged = JudgedSchemas(layout, schema_verdicts(log, declared), fetching(settings.schema_registry))
+    judge(places, layout.partitions, judged)
+    for line in judged.remarks():
+        note(line)
     schemas = known_schemas(declared.formats)
     found = replay_twice(job, declared.name, settings.node.on_error, layout.topics, places, schemas)
     found.duplicates = len(read) - len(places)
+    found.dead_by_schema, found.undecided_schemas = judged.refused, judged.undecided
     if as_json:
         emit_json(found)
     elif found.deterministic and found.error is None:
