@@ -57,7 +57,7 @@ def repartition(
     from nodes.transactions.topics import job_on
 
     with open_settings_log(settings) as log:
-        requests = Repartitioning(log, job_on(log, job))
+        requests = Repartitioning(log, job_on(log, job), patience_s=timeout_s, tell=note)
         made, told = requests.request(operators, to, spread, mode)
         note(f"layout {told.layout} is requested: {', '.join(told.operators)} to {to} partitions")
         told = requests.wait(made, told, timeout_s, note)

@@ -49,7 +49,7 @@ def split(
 
     with open_settings_log(settings) as log:
         topics = job_on(log, job)
-        requests = Repartitioning(log, topics)
+        requests = Repartitioning(log, topics, patience_s=timeout_s, tell=note)
         made, told = request_split(requests, topics.job, open_checkpoints(settings), partition, to, mode)
         note(f"layout {made.number} is requested: {told.buckets} buckets of {partition} to {told.target}")
         told = wait_for_split(requests, told, timeout_s, note)

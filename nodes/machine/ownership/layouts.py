@@ -30,12 +30,16 @@ class ProposedLayout(msgspec.Struct, frozen=True):
 
 
 class LayoutProgress(msgspec.Struct, frozen=True):
-    """Of copies to homes in layout ``number``. ``left_s``: by their pace until now; None: it is not known yet."""
+    """Of copies to homes in layout ``number``. ``left_s``: by their pace until now; None: it is not known yet.
+
+    ``waits_for``: copies cannot begin, nor the layout hold, before that; "": it waits for nothing else.
+    """
 
     number: int
     copied_bytes: int
     left_items: int
     left_s: float | None = None
+    waits_for: str = ""
 
 
 class LayoutOutcome(msgspec.Struct, frozen=True):

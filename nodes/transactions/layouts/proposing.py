@@ -7,6 +7,8 @@ proposed twice is void the second time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from nodes.log.contract import Log
@@ -42,6 +44,7 @@ class LayoutProposer:
         self._proposed = False
         self._written_ms: int | None = None
         self._stopped_ms: int | None = None
+        self._told_ms: int | None = None
         self._pace = CopyingPace()
 
     def turn(self, ledger: Ledger, now_ms: int) -> list[bytes]:
@@ -52,7 +55,7 @@ class LayoutProposer:
             return []
         if wanted.number != self._number:
             self._number, self._since_ms = wanted.number, now_ms
-            self._proposed, self._written_ms, self._stopped_ms = False, None, None
+            self._proposed, self._written_ms, self._stopped_ms, self._told_ms = False, None, None, None
             self._pace = CopyingPace()
         newest = ledger.layouts.newest
         if newest.number < wanted.number:
@@ -69,8 +72,7 @@ class LayoutProposer:
             return []  # nodes of releases before this one have read the control topic by then, and stop
         missing = self._checkpoints.new_units_without(wanted.units)
         if missing:
-            self.waits_for = f"first checkpoints of {len(missing)} partitions"
-            return []
+            return self._waits_for_checkpoints(missing, now_ms)
         layout, problem = _decoded(wanted, ledger)
         if layout is None:
             return self._done(LayoutOutcome(wanted.number, problem), now_ms)
@@ -80,6 +82,16 @@ class LayoutProposer:
             self._proposed, self._written_ms = True, now_ms
             self._log.send(self._topics.epochs, 0, [to_bytes(NewLayout(layout))])
         return []
+
+    def _waits_for_checkpoints(self, units: Sequence[int], now_ms: int) -> list[bytes]:
+        """Told from a second on, which is long for a file of no keys: the store may be away."""
+        first = self._checkpoints.sequencers
+        self.waits_for = f"first checkpoints of state partitions {', '.join(str(unit - first) for unit in units)}"
+        waited_ms = now_ms - self._since_ms - self._claiming.detector.failure_timeout_ms
+        if waited_ms < AGAIN_MS or (self._told_ms is not None and now_ms - self._told_ms < AGAIN_MS):
+            return []
+        self._told_ms = now_ms
+        return [_command(LAYOUT_PROGRESS, LayoutProgress(self._number, 0, 0, waits_for=self.waits_for))]
 
     def _copies(self, ledger: Ledger, layout: Layout, now_ms: int) -> list[bytes]:
         """The plan on the epochs topic, then how far copies to homes in it are."""

@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from nodes.errors import RunFailed, SettingsError, UnknownName
-from nodes.log.contract import Log, TopicPartition
+from nodes.log.contract import Log, LogError, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.ownership.commands import LAYOUT
 from nodes.machine.ownership.layouts import LayoutOutcome, LayoutProgress, ProposedLayout, outcome_of
@@ -33,6 +33,8 @@ Told = TypeVar("Told", bound=msgspec.Struct)
 HEARTBEAT_WAIT_S = 2.0
 """Nodes write several heartbeats in that time."""
 _POLL_S = 0.2
+_AGAIN_S = 1.0
+"""Between two attempts to enlarge a topic."""
 
 
 class NotRepartitioned(RunFailed):
@@ -59,10 +61,24 @@ class Repartitioned(msgspec.Struct):
 
 
 class Repartitioning:
-    """Requests of one job. Reads control, and writes there."""
+    """Requests of one job. Reads control, and writes there. ``sleep``: seconds, between two attempts.
 
-    def __init__(self, log: Log, topics: TransactionTopics) -> None:
+    ``patience_s``: so long a topic that cannot be enlarged is tried again; ``tell``: what is waited for.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        topics: TransactionTopics,
+        *,
+        patience_s: float = 0.0,
+        tell: Callable[[str], None] = lambda text: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         begun = started(log, topics)
+        self._patience_s = patience_s
+        self._tell = tell
+        self._sleep = sleep
         self._log = log
         self._topics = topics
         self.begun: KeyLayout = key_layout(topics.job, begun)
@@ -116,7 +132,7 @@ class Repartitioning:
         """Write it down; gives it, and what is known of its outcome. Raises what names the reason before anything is.
 
         ``UnknownName``: of an operator. ``SettingsError``: a number that cannot be, or is there. ``RunFailed``: no node
-        runs, or another one is under way. ``LogError``: topics cannot be enlarged.
+        runs, or another one is under way. ``LogError``: topics cannot be enlarged, and could not for ``patience_s``.
         """
         groups, before = self.groups_of(operators), self.layout()
         after = changed_layout(before, operators, groups, to, spread)
@@ -134,9 +150,9 @@ class Repartitioning:
         """Write this layout down as the next one; ``about`` is shown. Raises as ``request`` does."""
         self.check_settled()
         self._check_alive()
-        for topic in self._topics.of_state_partitions:
-            if self._log.partitions(topic) < after.partitions:
-                self._log.add_partitions(topic, after.partitions)
+        if self._enlarge(after.partitions):
+            self.check_settled()
+            self._check_alive()
         raw = msgspec.Raw(msgspec.json.encode(after))
         made = ProposedLayout(after.number, self.begun.sequencers + after.partitions, raw, about, mode == "online")
         argument = msgspec.json.encode(made).decode()
@@ -148,6 +164,25 @@ class Repartitioning:
         if self.read().layouts.proposed != argument:
             raise RunFailed(_under_way(self._history.ownership) or "another request came first: see holon txn layout")
         return made
+
+    def _enlarge(self, partitions: int) -> bool:
+        """Whether it was waited for. A topic that is larger than it need be does no harm if this is interrupted."""
+        waited_s, told = 0.0, ""
+        missing = list(self._topics.of_state_partitions)
+        while missing:
+            try:
+                if self._log.partitions(missing[0]) < partitions:
+                    self._log.add_partitions(missing[0], partitions)
+                del missing[0]
+            except LogError as error:
+                if waited_s >= self._patience_s:
+                    raise
+                text = f"waits for topic {missing[0]!r} to get {_partitions(partitions)}: {error}"
+                if text != told:
+                    self._tell(told := text)
+                self._sleep(_AGAIN_S)
+                waited_s += _AGAIN_S
+        return waited_s > 0
 
     def wait(
         self, made: ProposedLayout, told: Repartitioned, timeout_s: float, tell: Callable[[str], None] | None = None
@@ -211,6 +246,8 @@ def _operators(named: NamedProgram) -> list[OperatorOutline]:
 
 def copying(progress: LayoutProgress) -> str:
     """For people."""
+    if progress.waits_for:
+        return f"waits for {progress.waits_for}"
     left = "" if progress.left_s is None else f", about {progress.left_s:.0f} s"
     return f"copied {progress.copied_bytes / 1e6:.1f} MB, {progress.left_items} keys and replies to go{left}"
 

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from nodes.transactions.upgrades.programs import loaded_version
 from nodes.transactions.upgrades.versioned_modules import forget_version, import_version
 from transactional import Program
 from transactional.describing import version_of
+from transactional.errors import ProgramMissing
+from transactional.program_versions import ProgramVersion
 
 ONE, TWO = "1" * 16, "2" * 16
 PROGRAM = """
@@ -101,6 +104,26 @@ def test_what_fails_leaves_nothing_and_may_be_tried_again(package: Path) -> None
         import_version("nowhere.orders", ONE)
     with pytest.raises(ModuleNotFoundError, match="nothing"):
         import_version("shop_of_versions.nothing", ONE)
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ("nowhere.orders:program", "nowhere.orders:program cannot be imported here: ModuleNotFoundError: .*nowhere"),
+        ("shop_of_versions.orders:Money", "shop_of_versions.orders:Money is no transactional program here"),
+        ("shop_of_versions.orders:program", f"has code .* here, and not {TWO}; other is shop_of_versions.late.factor"),
+    ],
+)
+def test_a_node_says_why_it_cannot_have_a_program_and_keeps_nothing_of_it(
+    package: Path, reference: str, reason: str
+) -> None:
+    proposed = importlib.import_module("shop_of_versions.orders").program
+    described_as = version_of(proposed)
+    (package / "late.py").write_text("def factor():\n    return 2\n")
+    wanted = ProgramVersion.of(proposed, number=1, code=TWO, reference=reference)
+    with pytest.raises(ProgramMissing, match=reason):
+        loaded_version(wanted, described_as)
+    assert not [each for each in sys.modules if TWO in each]
 
 
 def test_modules_of_holon_and_of_libraries_are_shared() -> None:
