@@ -1,11 +1,17 @@
 """The control topic of a transactional job, folded, and trimmed behind checkpoints of what it folds to.
 
-A rule for this file: nothing is deleted before three intact checkpoints that make up for it were read back.
+Two rules for this file. Nothing is deleted before three intact checkpoints that make up for it were read back.
+All commands and autoscalers know the nodes at work from here: a node is if it is a member by the control topic, is not
+leaving, and its heartbeats count. Those of a deaf node, which reads nothing, count for no node.
 """
 
 from __future__ import annotations
 
-from nodes.log.contract import Log
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from nodes.log.contract import Log, TopicPartition
+from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.ownership.ownership import Ownership
 from nodes.runtime.control_topic import ControlHistory
@@ -35,3 +41,42 @@ def trim_control(log: Log, topics: TransactionTopics, checkpoint: ControlCheckpo
         return
     log.delete_before(topics.control, 0, min(known.offset for _, known in kept))
     log.delete_before(topics.control_checkpoints, 0, min(at for at, _ in kept))
+
+
+def counted_heartbeats(values: Sequence[bytes]) -> Iterator[m.Heartbeat]:
+    """Those that count; anything else on the topic is passed over."""
+    for value in values:
+        try:
+            message = m.decode_control(value)
+        except m.BadMessage:
+            continue
+        if isinstance(message, m.Heartbeat) and message.incarnation != m.UNCOUNTED_INCARNATION:
+            yield message
+
+
+def at_work(heard: Collection[str], ownership: Ownership) -> list[str]:
+    """Of the nodes whose heartbeats were read, in order."""
+    return sorted(node for node in heard if node in ownership.members and not ownership.is_stopping(node))
+
+
+def nodes_at_work(
+    log: Log,
+    topics: TransactionTopics,
+    read: Callable[[], Ownership],
+    seconds: float,
+    enough: Callable[[list[str]], bool] = lambda found: False,
+) -> list[str]:
+    """Those that send heartbeats from now on, in order; ``read``: the control topic as it is by then.
+
+    Returns once ``enough`` of them were found, else after that time. Raises ``LogError``.
+    """
+    where = TopicPartition(topics.heartbeats, 0)
+    at, heard, deadline = log.end_offset(*where), set[str](), time.monotonic() + seconds
+    while True:
+        chunk = log.poll(*where, at)
+        at = chunk.next_offset
+        heard.update(each.node for each in counted_heartbeats(chunk.values))
+        found, left_s = at_work(heard, read()), deadline - time.monotonic()
+        if left_s <= 0 or enough(found):
+            return found
+        log.wait({where: at}, left_s)

@@ -89,7 +89,7 @@ def autoscale(
         try:
             if provider is not None and starts_job:
                 assert job is not None
-                _begin(log, job, provider, limits.min_nodes, stopped)
+                begin_nodes(log, job, provider, limits.min_nodes, stopped)
             limits = _with_present(limits, log, job) if partitions is None else limits
             scaler = _scaler(log, job, limits, provider, settings)
             outcomes = list(_outcomes(scaler, provider, interval_s, samples if dry_run else 0, seconds, stopped))
@@ -168,18 +168,20 @@ def _provider(
     return ProcessNodes(fleet, note, check_at_next_opening(settings))
 
 
-def _begin(log: Log, job: str, provider: NodeProvider, nodes: int, stopped: _Stopped) -> None:
+def begin_nodes(log: Log, job: str, provider: NodeProvider, nodes: int, stopped: _Stopped) -> None:
     """As many processes as have to be there beside nodes of other hands; returns when the job has begun."""
-    from nodes.transactions.autoscaling.sampling import alive_nodes
+    from nodes.transactions.control_history import control_history, nodes_at_work
     from nodes.transactions.job_start import started
     from nodes.transactions.topics import TransactionTopics, jobs_among
 
-    has_begun = job in jobs_among(log.topics())
-    alive = alive_nodes(log, TransactionTopics(job), ALIVE_S) if has_begun else 0
+    alive, topics = 0, TransactionTopics(job)
+    if job in jobs_among(log.topics()) and (begun := started(log, topics)) is not None:
+        history = control_history(log, topics, begun.partitions)
+        alive = len(nodes_at_work(log, topics, history.read, ALIVE_S))
     if alive < nodes:
         provider.scale(nodes, alive)
     deadline = time.monotonic() + JOIN_S
-    while not (job in jobs_among(log.topics()) and started(log, TransactionTopics(job)) is not None):
+    while not (job in jobs_among(log.topics()) and started(log, topics) is not None):
         provider.check()
         if stopped.event.wait(CHECK_S):
             raise typer.Exit(INTERRUPTED_EXIT if stopped.signal == signal.SIGINT else 0)

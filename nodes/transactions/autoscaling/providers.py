@@ -100,14 +100,28 @@ class DeploymentNodes:
         self._command = [kubectl, *([] if namespace is None else ["--namespace", namespace])]
 
     def scale(self, nodes: int, alive: int) -> None:
-        """Sets the number of replicas, whatever it was: the deployment is to be all that provides nodes."""
-        command = [*self._command, "scale", f"deployment/{self._deployment}", f"--replicas={nodes}"]
+        """Sets the number of replicas; nodes of other hands, which are alive beside those that are ready, count.
+
+        A replica that crashes, or does not start, is no reason for one more: Kubernetes starts it again.
+        """
+        name = f"deployment/{self._deployment}"
+        ready = self._run("get", name, "--output=jsonpath={.status.readyReplicas}").strip() or "0"
+        if not ready.isdecimal():
+            raise RunFailed(f"kubectl get {name} has given {ready!r} as the number of ready replicas")
+        others = max(0, alive - int(ready))
+        self._run("scale", name, f"--replicas={max(0, nodes - others)}")
+        if others > nodes:
+            raise RunFailed(f"{alive - nodes} nodes are too many, and {others} are no replicas of {name}")
+
+    def _run(self, *arguments: str) -> str:
+        command = [*self._command, *arguments]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=KUBECTL_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise RunFailed(f"{' '.join(command)}: {error}") from error
         if done.returncode:
             raise RunFailed(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
 
     def check(self) -> None:
         """The deployment starts its replicas again."""

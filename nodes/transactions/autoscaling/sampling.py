@@ -5,13 +5,12 @@ A rule for this file: a read is bounded. Of a job that does more than that betwe
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from nodes.log.contract import FetchedRecords, Log, TopicPartition
-from nodes.machine import messages as m
+from nodes.log.contract import FetchedRecords, Log
 from nodes.transactions.autoscaling.deciding import Sample
+from nodes.transactions.control_history import at_work, counted_heartbeats
 from nodes.transactions.layouts.heat import Recent, chunks, whole
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.metrics.node import BUSY_STAT
@@ -54,11 +53,8 @@ class Sampler:
     def take(self) -> Sample:
         """The next one. Raises ``LogError``."""
         ownership, layout = self._requests.read(), self._requests.layout()
-        busy = {
-            node: stats.get(BUSY_STAT)
-            for node, stats in self._heard().items()
-            if node in ownership.members and not ownership.is_stopping(node)
-        }
+        heard = self._heard()
+        busy = {node: heard[node].get(BUSY_STAT) for node in at_work(heard, ownership)}
         known = [each for each in busy.values() if each is not None]
         work = self._requests.recent(MOST_COMMITS)
         hottest, skew, hottest_key, coldest, coldest_part = _skew(work, layout)
@@ -82,7 +78,7 @@ class Sampler:
         found: dict[str, dict[str, float]] = {}
         for chunk in self._chunks(self._topics.heartbeats, 0, self._heartbeats):
             self._heartbeats = chunk.next_offset
-            for each in _heartbeats(chunk.values):
+            for each in counted_heartbeats(chunk.values):
                 found[each.node] = each.stats or found.get(each.node, {})  # a watchdog's has none
         return found
 
@@ -153,29 +149,6 @@ class Sampler:
         """To the end as it is now, those that hold something."""
         end = self._log.end_offset(topic, partition)
         return (chunk for chunk in chunks(self._log, topic, partition, offset, end, most) if chunk.values)
-
-
-def alive_nodes(log: Log, topics: TransactionTopics, seconds: float) -> int:
-    """How many nodes send heartbeats from now on."""
-    where = TopicPartition(topics.heartbeats, 0)
-    at, found, deadline = log.end_offset(*where), set[str](), time.monotonic() + seconds
-    while (left_s := deadline - time.monotonic()) > 0:
-        chunk = log.read(*where, at)
-        at = chunk.next_offset
-        found.update(each.node for each in _heartbeats(chunk.values))
-        log.wait({where: at}, left_s)
-    return len(found)
-
-
-def _heartbeats(values: Sequence[bytes]) -> Iterator[m.Heartbeat]:
-    """Those that count; anything else on the topic is passed over."""
-    for value in values:
-        try:
-            message = m.decode_control(value)
-        except m.BadMessage:
-            continue
-        if isinstance(message, m.Heartbeat) and message.incarnation != m.UNCOUNTED_INCARNATION:
-            yield message
 
 
 def _skew(work: Recent, layout: Layout) -> tuple[int | None, float, float, int | None, float]:

@@ -18,7 +18,7 @@ from nodes.machine.ownership.commands import LAYOUT
 from nodes.machine.ownership.layouts import LayoutOutcome, LayoutProgress, ProposedLayout, outcome_of
 from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.ownership.programs import NamedProgram
-from nodes.transactions.control_history import control_history
+from nodes.transactions.control_history import control_history, nodes_at_work
 from nodes.transactions.job_start import KeyLayout, key_layout, started
 from nodes.transactions.layouts.heat import RECENT_RECORDS, Recent, recent
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
@@ -217,9 +217,8 @@ class Repartitioning:
             raise RunFailed(text)
 
     def _check_alive(self) -> None:
-        heartbeats = TopicPartition(self._topics.heartbeats, 0)
-        at = self._log.end_offset(*heartbeats)
-        if not self.read().members or not self._log.wait({heartbeats: at}, HEARTBEAT_WAIT_S):
+        wait_s = HEARTBEAT_WAIT_S if self.read().members else 0.0
+        if not nodes_at_work(self._log, self._topics, self.read, wait_s, bool):
             raise RunFailed(f"no node of job {self._topics.job!r} runs: nothing was changed")
 
 

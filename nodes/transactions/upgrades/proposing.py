@@ -20,7 +20,7 @@ from nodes.machine import messages as m
 from nodes.machine.code_check import last_recorded
 from nodes.machine.ownership import programs as p
 from nodes.machine.ownership.ownership import Ownership
-from nodes.transactions.control_history import control_history
+from nodes.transactions.control_history import at_work, control_history, nodes_at_work
 from nodes.transactions.job_start import KeyLayout, key_layout, started
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from nodes.transactions.upgrades.programs import named_program, version_record
@@ -30,7 +30,7 @@ from transactional.operators import Operator, Program
 from transactional.program_versions import OperatorOutline, ProgramVersion, misplaced
 
 LISTEN_S = 2.0
-"""So long heartbeats are awaited: the nodes that are heard are at work."""
+"""So long heartbeats are awaited."""
 _WAIT_S = 0.1
 _SHOWN = 5
 
@@ -78,7 +78,7 @@ class Upgrader:
     def check(self, *, dry_run: bool) -> Upgrade:
         """All that is against it; nothing is written. Raises ``RunFailed`` where stored state cannot be read."""
         ownership = self._history.read()
-        living = self._living(ownership)
+        living = self._at_work(ownership)
         found = tried(self._log, self._store, ownership, self._program, self._layout.sequencers)
         problems = [*self._running(ownership, living), *self._misplaced(ownership), *self._lost(ownership)]
         for each in found.problems:
@@ -149,23 +149,10 @@ class Upgrader:
         number = ownership.programs.number + 1
         return ProgramVersion.of(self._program, number=number, code=self._version.code, reference=self._reference)
 
-    def _living(self, ownership: Ownership) -> list[str]:
-        """The members of which a heartbeat comes now."""
-        topic, heard = self._topics.heartbeats, set[str]()
-        offset, until_s = self._log.end_offset(topic, 0), time.monotonic() + LISTEN_S
-        while not heard >= ownership.members.keys() and time.monotonic() < until_s:
-            chunk = self._log.poll(topic, 0, offset)
-            offset = chunk.next_offset
-            for value in chunk.values:
-                try:
-                    message = m.decode_control(value)
-                except m.BadMessage:
-                    continue
-                if isinstance(message, m.Heartbeat):
-                    heard.add(message.node)
-            if not chunk.values:
-                self._log.wait({TopicPartition(topic, 0): offset}, _WAIT_S)
-        return sorted(heard.intersection(ownership.members))
+    def _at_work(self, ownership: Ownership) -> list[str]:
+        """All members that are not leaving, if their heartbeats come soon enough."""
+        members = at_work(ownership.members, ownership)
+        return nodes_at_work(self._log, self._topics, lambda: ownership, LISTEN_S, lambda found: found == members)
 
 
 def _operators(ownership: Ownership, layout: KeyLayout) -> Mapping[str, OperatorOutline]:

@@ -86,6 +86,39 @@ def test_a_process_that_does_not_leave_is_killed_and_named(monkeypatch: pytest.M
     assert fleet.members[0].process.returncode == -9 and reports == ["node 0 has not left within 0 s: killed"]
 
 
+@pytest.mark.parametrize(
+    ("ready", "nodes", "alive", "replicas"),
+    [
+        ("2", 4, 2, 4),
+        ("2", 4, 3, 3),  # one is of other hands
+        ("1", 2, 1, 2),  # one has crashed, and is started again
+        ("", 2, 0, 2),
+        ("3", 2, 2, 2),  # one has not joined yet
+        ("2", 1, 4, 0),
+    ],
+)
+def test_replicas_of_a_deployment_are_the_nodes_that_no_other_hands_provide(
+    monkeypatch: pytest.MonkeyPatch, ready: str, nodes: int, alive: int, replicas: int
+) -> None:
+    asked: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        asked.append(command[1:])
+        return subprocess.CompletedProcess(command, 0, ready if "get" in command else "", "")
+
+    monkeypatch.setattr("nodes.transactions.autoscaling.providers.subprocess.run", run)
+    made = DeploymentNodes("bank", "prod", kubectl="sh")
+    if alive - int(ready or 0) > nodes:
+        with pytest.raises(RunFailed, match="3 nodes are too many, and 2 are no replicas of deployment/bank"):
+            made.scale(nodes, alive)
+    else:
+        made.scale(nodes, alive)
+    assert asked == [
+        ["--namespace", "prod", "get", "deployment/bank", "--output=jsonpath={.status.readyReplicas}"],
+        ["--namespace", "prod", "scale", "deployment/bank", f"--replicas={replicas}"],
+    ]
+
+
 def test_a_deployment_needs_kubectl() -> None:
     with pytest.raises(MissingDependency, match="no-such-kubectl is not there"):
         DeploymentNodes("bank", kubectl="no-such-kubectl")

@@ -69,7 +69,8 @@ def test_requests_that_cannot_be_are_named_and_nothing_is_written(
     assert written(made) == before
 
 
-def test_without_a_node_nothing_is_changed() -> None:
+def test_without_a_node_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodes.transactions.layouts.repartitioning.HEARTBEAT_WAIT_S", 0.01)
     made = stage()
     made.nodes.clear()
     before = written(made)

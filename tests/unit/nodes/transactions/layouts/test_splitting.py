@@ -133,7 +133,8 @@ def test_another_layout_under_way_is_named() -> None:
     refused(made, lambda: split(made, 1), RunFailed, text)
 
 
-def test_without_a_node_nothing_is_changed() -> None:
+def test_without_a_node_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodes.transactions.layouts.repartitioning.HEARTBEAT_WAIT_S", 0.01)
     made = stage()
     made.nodes.clear()
     refused(made, lambda: split(made, 0), RunFailed, "no node of job 'split' runs: nothing was changed")

@@ -34,6 +34,12 @@ V1, V2 = "examples.bank:program", "examples.bank_v2:program"
 PROGRAMS = {V1: bank.program, V2: bank_v2.program}
 
 
+@pytest.fixture(autouse=True)
+def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For heartbeats of nodes that have gone: it is a busy wait here."""
+    monkeypatch.setattr("nodes.transactions.upgrades.proposing.LISTEN_S", 0.1)
+
+
 class Stage:
     """A log, a store, a clock, and nodes of the bank. ``lacking``: versions that no node can load."""
 
