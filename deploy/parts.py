@@ -1,4 +1,4 @@
-"""Everything that continuous integration runs, part by part, the quick ones first, with the time of each at the end.
+"""Everything that continuous integration runs, part by part, the quick ones first, with the times of each at the end.
 
     python deploy/parts.py [--nightly] [--seeds N] [--keep-going] [--only PART]... [--list]
 
@@ -50,6 +50,8 @@ class Outcome:
     part: SuitePart
     exit_code: int
     took_s: float
+    cpu_s: float
+    """Of all its processes that were waited for."""
 
 
 def parts(nightly: bool = False, seeds: int = 100_000) -> list[SuitePart]:
@@ -101,13 +103,14 @@ class RunningPart:
 
     def wait(self) -> Outcome:
         """Its outcome, once it has ended; what it wrote meanwhile is passed on first."""
-        code = self._process.wait()
+        _, status, usage = os.wait4(self._process.pid, 0)
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
         took_s = time.monotonic() - self._began_s
         if self._output is not None:
             self._output.seek(0)
             sys.stdout.write(self._output.read().decode(errors="replace"))
             sys.stdout.flush()
-        return Outcome(self._part, code, took_s)
+        return Outcome(self._part, code, took_s, usage.ru_utime + usage.ru_stime)
 
     def stop(self) -> None:
         """End it with its children. They are of this process's group, so that a signal to that ends them as well."""
@@ -156,8 +159,9 @@ def table(known: list[SuitePart], outcomes: list[Outcome], took_s: float) -> str
             lines.append(f"{part.name:<8}     not run")
         else:
             verdict = "passed" if outcome.exit_code == 0 else f"FAILED (exit code {outcome.exit_code})"
-            lines.append(f"{part.name:<8} {outcome.took_s:6.0f} s  {verdict}")
-    return "\n".join([*lines, f"{'in all':<8} {took_s:6.0f} s"])
+            lines.append(f"{part.name:<8} {outcome.took_s:6.0f} s  {outcome.cpu_s:6.0f} s of CPU  {verdict}")
+    cpu_s = sum(outcome.cpu_s for outcome in outcomes)
+    return "\n".join([*lines, f"{'in all':<8} {took_s:6.0f} s  {cpu_s:6.0f} s of CPU"])
 
 
 def main() -> int:

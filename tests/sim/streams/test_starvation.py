@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from deploy.bench.scale import answers
+from tests.shares import share_of
 from tests.sim.starved_fleet import StarvedFleet, starved_plan
 from tests.sim.starved_world import HEALTHY_MS, UNITS, StarvedWorld
 
@@ -23,7 +24,7 @@ def shares_of(draw: Random) -> list[float]:
     return [draw.uniform(0.05, 0.2) for _ in range(draw.choice([2, 2, 3]))]
 
 
-@pytest.mark.parametrize("seed", [2, 204, 5016, None])
+@pytest.mark.parametrize("seed", [*share_of([2, 204, 5016], 3, __name__), None])
 def test_starved_transactional_nodes_leave_units_where_they_are(seed: int | None) -> None:
     draw = Random(drawn() if seed is None else seed)
     shares = shares_of(draw)
@@ -34,7 +35,7 @@ def test_starved_transactional_nodes_leave_units_where_they_are(seed: int | None
     assert world.committed > 0.9 * world.asked, f"seed {seed or drawn()}: {world.committed} of {world.asked}"
 
 
-@pytest.mark.parametrize("seed", [1, 2098655845194, None])
+@pytest.mark.parametrize("seed", [*share_of([1, 2098655845194], 2, __name__), None])
 def test_starved_streaming_nodes_leave_partitions_where_they_are(seed: int | None) -> None:
     draw = Random(drawn() if seed is None else seed)
     shares = shares_of(draw)

@@ -13,6 +13,7 @@ from nodes.sim.drawing import draw
 from nodes.sim.many import explain
 from nodes.sim.options import Faults
 from nodes.sim.run import run, simulate
+from tests.shares import share_of
 
 WANTED = ("killed-while-saving", "new-owner-killed", "pressed")
 MOST = 60
@@ -29,7 +30,7 @@ def test_new_seeds_meet_every_kind_of_stress() -> None:
     pytest.fail(f"{MOST} seeds met {dict(happened)}")
 
 
-@pytest.mark.parametrize("case", ["count", "running", "own-windows", "two-stages"])
+@pytest.mark.parametrize("case", share_of(["count", "running", "own-windows", "two-stages"], 2, __name__))
 @pytest.mark.parametrize("pressure", [0.0, 0.002])
 def test_owners_that_die_one_after_the_other_while_their_first_checkpoint_is_saved(case: str, pressure: float) -> None:
     """Every one that takes a partition over is killed, mostly before what it saves is in the store."""

@@ -19,6 +19,7 @@ from nodes.sim.run import live
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
 from nodes.streams.jobs import JobTopics
+from tests.shares import share_of
 from tests.sim.streams.test_replicas import END_MS, KILL_MS, options
 
 SUSPECT_MS = 120
@@ -71,7 +72,7 @@ def deafen(world: World) -> None:
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", share_of(CASES, 2, __name__))
 def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, replicas: int) -> None:
     rivals = 0
     for seed in range(MOST_SEEDS):

@@ -19,10 +19,10 @@ def test_every_folder_of_tests_is_run_by_some_part() -> None:
 
 def test_table_tells_what_failed_and_what_was_not_run() -> None:
     known = [SuitePart("lint", ()), SuitePart("quick", ()), SuitePart("sim", ())]
-    lines = parts.table(known, [Outcome(known[0], 0, 12.4), Outcome(known[1], 1, 60.0)], 72.4).splitlines()
-    assert lines[0].split() == ["lint", "12", "s", "passed"]
+    lines = parts.table(known, [Outcome(known[0], 0, 12.4, 20.2), Outcome(known[1], 1, 60.0, 90.4)], 72.4).splitlines()
+    assert lines[0].split() == ["lint", "12", "s", "20", "s", "of", "CPU", "passed"]
     assert "FAILED (exit code 1)" in lines[1] and lines[2].split() == ["sim", "not", "run"]
-    assert lines[3].split() == ["in", "all", "72", "s"]
+    assert lines[3].split() == ["in", "all", "72", "s", "111", "s", "of", "CPU"]
 
 
 def test_simulation_begins_with_the_integration_tests_by_day() -> None:
