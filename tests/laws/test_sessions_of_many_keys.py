@@ -19,6 +19,7 @@ from holon.dataflow.sessions import open_sessions
 from holon.dataflow.sessions.open_sessions import OpenSessions
 from holon.program.checkpointable import decoded, encoded
 from holon.testing import JobTestDriver
+from tests.shares import share_of
 from wcrdt import ColumnsOf, GCounter, GSet, Max, Min, RecordOf
 from wcrdt.codec import encode_element
 from wcrdt.lattices.keyed.columns import KeyedColumns
@@ -163,7 +164,7 @@ def test_rows_a_gap_apart_are_together_and_later_ones_are_not(
     assert folds.done["many"]
 
 
-@pytest.mark.parametrize("key", ["ints", "texts", "pairs"])
+@pytest.mark.parametrize("key", share_of(["ints", "texts", "pairs"], 3, __name__))
 @pytest.mark.parametrize("slice_ms", [2, SLICE])
 def test_sessions_of_thousands_of_keys(folds: Folds, key: str, slice_ms: int) -> None:
     parts = drawn(7, 2, rows=12_000, keys=4_000)
@@ -172,7 +173,7 @@ def test_sessions_of_thousands_of_keys(folds: Folds, key: str, slice_ms: int) ->
     assert folds.done["few" if slice_ms == 2 else "many"]
 
 
-@pytest.mark.parametrize("key", CHANGING)
+@pytest.mark.parametrize("key", share_of(CHANGING, 2, __name__))
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("size", [13, 10_000])
 def test_keys_that_change_between_slices(folds: Folds, key: str, partitions: int, size: int) -> None:
