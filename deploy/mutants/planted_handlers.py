@@ -84,9 +84,23 @@ SHARDS = (
     Mutant(
         "a delta that names a contribution counts as if there were none",
         "wcrdt/replica/shards.py",
-        "not record.full and shard not in shards:",
+        "not record.full and not named:",
         "not record.full:",
         tests=SHARD_REPLICA,
+    ),
+    Mutant(
+        "a delta names the shard beside the one that has a contribution",
+        "nodes/machine/broadcast/deltas_to_send.py",
+        "bits[shard // 8] |= 1 << shard % 8",
+        "bits[shard // 8] |= 1 << (shard + 1) % 8",
+        tests=("tests/unit/nodes/machine/test_shards.py",),
+    ),
+    Mutant(
+        "shards of which the bits say nothing are named",
+        "nodes/machine/broadcast/deltas_to_send.py",
+        "return shard // 8 < len(shards) and",
+        "return shard // 8 >= len(shards) or",
+        tests=("tests/unit/nodes/machine/test_shards.py",),
     ),
     Mutant(
         "a delta counts for a shard that lacks what was before it",

@@ -67,7 +67,7 @@ class Reader:
         self.check()
 
     def pass_by(self, delta: TrackDelta, named: list[int]) -> None:
-        self.shard.took(SlotDelta(0, 0, delta, None), named, MINE)
+        self.shard.took(SlotDelta(0, 0, delta, None), MINE in named)
         self.check()
 
     def check(self) -> None:
@@ -113,8 +113,8 @@ def test_a_shard_is_the_prefix_that_it_is_at(seed: int) -> None:
 def test_a_delta_that_names_a_contribution_alone_brings_a_shard_nowhere() -> None:
     shard = ShardReplica({STATE: StateShape(STATE, BOTTOM)}, 0, [7])
     assert shard.position(0) == (7, 0)
-    shard.took(SlotDelta(0, 0, TrackDelta((7, 0), (9, 0), 5, []), None), [MINE], MINE)
-    shard.took(SlotDelta(0, 0, TrackDelta((9, 0), (12, 0), 8, []), None), [], MINE)
+    shard.took(SlotDelta(0, 0, TrackDelta((7, 0), (9, 0), 5, []), None), True)
+    shard.took(SlotDelta(0, 0, TrackDelta((9, 0), (12, 0), 8, []), None), False)
     assert shard.position(0) == (7, 0)
     shard.contribution(SlotDelta(0, 0, TrackDelta((7, 0), (9, 0), 5, []), None))
     assert (shard.position(0), shard.replica.frontier_ms) == ((12, 0), 8)

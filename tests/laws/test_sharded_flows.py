@@ -73,7 +73,7 @@ class RunWithShards(Run):
         broadcast = over_the_wire(SlotDelta(delta.partition, 0, delta.record, delta.window, later=delta.later))
         assert not self.replica.receive(broadcast).gap
         for to, shard in self.shards.items():
-            shard.took(broadcast, named, to)
+            shard.took(broadcast, to in named)
 
     def collect(self, task: PartitionTask) -> None:
         while self.on_their_way and self.rng.random() >= LATE:

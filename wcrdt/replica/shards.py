@@ -64,10 +64,10 @@ class ShardReplica:
             _join(spans)
             self._go_on(partition)
 
-    def took(self, delta: SlotDelta, shards: Sequence[int], shard: int) -> None:
-        """A delta was read that names contributions for these shards; this one is ``shard``."""
+    def took(self, delta: SlotDelta, named: bool) -> None:
+        """A delta was read; ``named``: there is a contribution for this shard with it."""
         record = delta.record
-        if record is not None and not record.full and shard not in shards:
+        if record is not None and not record.full and not named:
             self.passed(delta.partition, record.since, record.to, record.watermark_ms)
 
     def _go_on(self, partition: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -38,7 +38,22 @@ def _message(incarnation: int, delta: SlotDelta | Punctuation) -> m.BroadcastMes
     if not isinstance(delta, ShardedDelta):
         return m.SlotSent(incarnation, delta)
     plain = SlotDelta(delta.partition, delta.punctuations, delta.record, delta.window, later=delta.later)
-    return m.ShardedSent(incarnation, plain, sorted(delta.contributions))
+    return m.ShardedSent(incarnation, plain, bits_of(delta.contributions))
+
+
+def bits_of(shards: Collection[int]) -> bytes:
+    """Bit ``shard % 8`` (0 is the lowest) of byte ``shard // 8`` is 1: of eight shards a list takes up to 24 bytes."""
+    bits = bytearray(max(shards, default=-1) // 8 + 1)
+    for shard in shards:
+        bits[shard // 8] |= 1 << shard % 8
+    return bytes(bits)
+
+
+def is_named(shard: int, shards: Sequence[int] | bytes) -> bool:
+    """Whether a delta names this shard, by bits or in a list."""
+    if isinstance(shards, bytes):
+        return shard // 8 < len(shards) and bool(shards[shard // 8] >> shard % 8 & 1)
+    return shard in shards
 
 
 def announced(effects: Sequence[Effect], incarnation: int, node: str) -> list[Effect]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from nodes.machine import events as e
 from nodes.machine import messages as m
 from nodes.machine.broadcast import window_retention as keeping
+from nodes.machine.broadcast.deltas_to_send import is_named
 from nodes.machine.broadcast.gaps import MOST_DOUBLINGS
 from nodes.machine.broadcast.pieces import BroadcastPieces, PieceLost
 from nodes.machine.effects import RewindBroadcast, RewindShard
@@ -80,9 +81,9 @@ class ShardSlots:
 
     def took(self, message: m.SlotSent) -> None:
         """A delta was read from the broadcast."""
-        named = message.shards if isinstance(message, m.ShardedSent) else []
+        named = message.shards if isinstance(message, m.ShardedSent) else b""
         for runner, shard in self._each():
-            shard.took(message.delta, named, runner.partition)
+            shard.took(message.delta, is_named(runner.partition, named))
 
     def read(self, event: e.ContributionsRead) -> None:
         """Records of the topic of shards."""
@@ -133,7 +134,7 @@ class ShardSlots:
             if runner.partition in delta.contributions:
                 shard.contribution(SlotDelta(delta.partition, 0, delta.contributions[runner.partition], None))
             else:
-                shard.took(delta, (), runner.partition)
+                shard.took(delta, False)
 
     def requested(self, fact: ShardRequested) -> None:
         """Somebody misses what a partition has added to the keys of a shard."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from argparse import Namespace
 from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
 
 from deploy.bench.flatness import flat
+from deploy.bench.flows import shard_reads
 from deploy.bench.ramp import Ramp, ended_by
 from deploy.bench.scale import held_bytes
 from deploy.bench.stages import by_stage, stage_of
@@ -165,3 +167,17 @@ def test_flatness_compares_the_last_stretch_with_the_second() -> None:
 def test_held_bytes_counts_what_is_reached_once() -> None:
     block = bytes(10_000)
     assert 10_000 < held_bytes({"a": block, "b": [block, block]}) < 12_000
+
+
+def test_a_simulated_node_reads_the_broadcast_of_all_and_the_contributions_for_its_own_partitions() -> None:
+    options = Namespace(
+        rate=400, keys=50, partitions_per_node=1, seconds=1.0, warmup=0.3, tick=100, seed=1, max_per_s=None
+    )
+    found = {nodes: shard_reads.measured(options, nodes) for nodes in (2, 4)}
+    for nodes, row in found.items():
+        assert row["events"] == nodes * 400 * 1.3
+        # Each partition sends every 200 ms, and once more as a window ends.
+        assert 5 * nodes <= row["watermarks_records_per_s"] <= 7 * nodes
+        # So many for its own partition, of each partition; not those of all.
+        assert 0.8 * row["watermarks_records_per_s"] <= row["contributions_records_per_s"] <= 7 * nodes
+        assert 0 < row["contributions_kb_per_s"] <= row["contributions_kb_per_s_most"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from holon import WCRDT, Context, Job, Json, ProcessingFunction, Source, Tumbling, Window, on_window
@@ -12,8 +13,10 @@ from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
 from nodes.machine.broadcast import shards
+from nodes.machine.broadcast.deltas_to_send import bits_of, is_named
 from nodes.machine.broadcast.pieces import cut
 from nodes.machine.config import contributed_states
+from nodes.machine.envelope import seal
 from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, joined
 from wcrdt import GCounter, MapOf
@@ -84,7 +87,7 @@ def test_contributions_leave_before_the_delta_that_names_them_and_only_where_key
         index for index, each in enumerate(effects) if isinstance(each, x.WriteBroadcast) and each is not contribution
     )
     message = m.decode_broadcast(deltas(effects)[0])
-    assert isinstance(message, m.ShardedSent) and message.shards == [0]
+    assert isinstance(message, m.ShardedSent) and message.shards == bits_of([0]) == b"\x01"
     assert message.delta.record is not None and message.delta.record.changes == []
 
 
@@ -149,3 +152,23 @@ def test_contributions_that_no_checkpoint_covers_count_as_deltas_do() -> None:
     assert a.node.work.uncheckpointed.total_bytes == 0
     a.step(e.ContributionsRead(0, 1, [contribution]), "contributions")
     assert a.node.work.uncheckpointed.total_bytes == 0, "a checkpoint covers it"
+
+
+@pytest.mark.parametrize("named", [[], [0], [7, 8], [3, 15, 16, 999], list(range(64))])
+def test_shards_are_named_by_bits_and_in_lists_of_older_nodes(named: list[int]) -> None:
+    bits = bits_of(named)
+    assert len(bits) == (named[-1] // 8 + 1 if named else 0)
+    for written in (bits, named):
+        assert [shard for shard in range(1100) if is_named(shard, written)] == named
+
+
+def test_a_delta_of_an_older_node_is_read() -> None:
+    """It says in a list to which shards there are contributions; those of this node have none."""
+    a, b = node("a", 0), node("b", 1)
+    (made,) = deltas(b.records(1, 1, 0, *events((3, THERE), (12, THERE))))
+    message = m.decode_broadcast(made)
+    assert isinstance(message, m.ShardedSent) and message.format == m.SHARDS_VERSION == m.FORMAT_VERSION
+    older = seal(msgspec.structs.replace(message, shards=[1]), m.MAX_BROADCAST_BYTES, 7)
+    a.records(0, 1, 0, *events((1, HERE), (12, HERE)))
+    assert results(a.broadcast(1, older)) == [b'{"end":10,"counts":{"%d":1}}' % HERE]
+    assert not requests(a.tick(10_000))
