@@ -23,14 +23,24 @@ Homes: TypeAlias = tuple[int, ...]
 
 
 class Group(msgspec.Struct, array_like=True, frozen=True):
-    """Operators whose keys have the same homes: those that were declared with the same ``partitions`` and separator."""
+    """Operators whose keys have the same homes: those that were declared with the same ``partitions`` and separator.
+
+    ``apart``: of these operators alone, which are in no other group of the layout; none: of all others.
+    """
 
     partitions: Annotated[int, msgspec.Meta(ge=1)]
     colocate: str | None
+    apart: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, operator: Operator) -> Group:
+        """As it is declared."""
         return cls(operator.partitions, operator.colocate)
+
+    @property
+    def declared(self) -> Group:
+        """That of all operators which were declared alike."""
+        return self if not self.apart else Group(self.partitions, self.colocate)
 
     @property
     def buckets(self) -> int:
@@ -90,6 +100,49 @@ class Layout(msgspec.Struct, array_like=True, frozen=True):
                 return each.homes
         raise KeyError(group)
 
+    def group_of(self, name: str, declared: Group) -> Group:
+        """Of an operator that was declared in this group."""
+        return next((each.group for each in self.groups if name in each.group.apart), declared)
+
+    def before(self, group: Group) -> Group:
+        """The group here of which this one is a part in a later layout."""
+        return self.group_of(group.apart[0], group.declared) if group.apart else group
+
+    def apart(self, operators: Collection[str], known: Mapping[str, Group]) -> Layout:
+        """The same homes, with these operators in groups of their own; ``known``: of all operators, as they are here.
+
+        Those that have the same homes stay together. A group of which all are named is what they wish already.
+        """
+        found: list[GroupHomes] = []
+        for each in self.groups:
+            mine = {name for name, group in known.items() if group == each.group}
+            leaving = mine.intersection(operators)
+            if not leaving or leaving == mine:
+                found.append(each)
+                continue
+            group = each.group
+            stay = tuple(sorted(mine - leaving)) if group.apart else ()
+            for names in (stay, tuple(sorted(leaving))):
+                found.append(GroupHomes(Group(group.partitions, group.colocate, names), each.homes))
+        return Layout(self.number, self.partitions, tuple(found))
+
+    def divides(self, before: Layout) -> bool:
+        """Whether each group here is one of the layout before, or a part of it: none of these come together again."""
+        mine = [each.group for each in self.groups]
+        named = [name for group in mine for name in group.apart]
+        if len(set(mine)) < len(mine) or len(set(named)) < len(named):
+            return False
+        if not {name for each in before.groups for name in each.group.apart} <= set(named):
+            return False
+        theirs = {each.group for each in before.groups}
+        if {group.declared for group in mine if not group.apart} != {group for group in theirs if not group.apart}:
+            return False
+        parents = [{before.group_of(name, group.declared) for name in group.apart} or {group} for group in mine]
+        return all(
+            len(found) == 1 and found <= theirs and {each.declared for each in found} == {group.declared}
+            for group, found in zip(mine, parents, strict=True)
+        )
+
     def changed(self, homes: Mapping[Group, Homes]) -> Layout:
         """The next layout, in which these groups have these homes and the others have theirs.
 
@@ -102,7 +155,8 @@ class Layout(msgspec.Struct, array_like=True, frozen=True):
 
     def places(self, operators: Mapping[str, Operator]) -> dict[str, Place]:
         """By the name of an operator."""
-        return {name: Place(group := Group.of(each), self.homes_of(group)) for name, each in operators.items()}
+        groups = {name: self.group_of(name, Group.of(each)) for name, each in operators.items()}
+        return {name: Place(group, self.homes_of(group)) for name, group in groups.items()}
 
     def placement(self, operators: Mapping[str, Operator]) -> Placement:
         """In the first layout operators know the places of their keys, and need no table."""
@@ -232,6 +286,11 @@ class LayoutHistory:
     def newest(self) -> Layout:
         return self._layouts[-1][1]
 
+    def fits(self, layout: Layout) -> bool:
+        """Whether its groups have known operators, as these were declared."""
+        found = ((each.group, self._operators.get(name)) for each in layout.groups for name in each.group.apart)
+        return all(operator is not None and Group.of(operator) == group.declared for group, operator in found)
+
     @property
     def oldest_number(self) -> int:
         """Of the oldest one that was not forgotten."""
@@ -306,9 +365,7 @@ class LayoutHistory:
             self.plans[layout.number] = Plan(since, layout, change)
 
     def _may_follow(self, layout: Layout) -> bool:
-        newest = self.newest
-        same_groups = [each.group for each in layout.groups] == [each.group for each in newest.groups]
-        return layout.number == newest.number + 1 and same_groups
+        return layout.number == self.newest.number + 1 and layout.divides(self.newest)
 
     def forget(self, before: int) -> None:
         """Drop layouts that hold neither in the epoch before this one nor later."""
@@ -329,8 +386,8 @@ class LayoutHistory:
         self._changes[since] = self._change(before, after, self._placements[after.number])
 
     def _change(self, before: Layout, after: Layout, placement: Placement) -> Change:
-        pairs = zip(before.groups, after.groups, strict=True)
-        sources = {was.homes[bucket] for was, now in pairs for bucket in moved(was.homes, now.homes)}
+        pairs = [(before.homes_of(before.before(each.group)), each.homes) for each in after.groups]
+        sources = {was[bucket] for was, now in pairs for bucket in moved(was, now)}
         return Change(self._placements[before.number], placement, tuple(sorted(sources)))
 
     def _find_only(self) -> None:

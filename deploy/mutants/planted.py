@@ -13,7 +13,7 @@ from deploy.mutants.planted_replicas import LAYOUTS, REPLICAS
 from deploy.mutants.planted_sessions import SESSIONS
 from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
-from deploy.mutants.planted_truncation import COPIES, ELASTIC, TRUNCATION
+from deploy.mutants.planted_truncation import COPIES, ELASTIC, PARTED, TRUNCATION
 
 MUTANTS = (
     *STATE,
@@ -21,6 +21,7 @@ MUTANTS = (
     *REPLICAS,
     *LAYOUTS,
     *COPIES,
+    *PARTED,
     *ELASTIC,
     *VERSIONS,
     *TRUNCATION,

@@ -252,8 +252,8 @@ LAYOUTS = (
     Mutant(
         "the second layout of a number counts too",
         "transactional/layout.py",
-        "return layout.number == newest.number + 1 and same_groups",
-        "return layout.number in (newest.number, newest.number + 1) and same_groups",
+        "return layout.number == self.newest.number + 1 and",
+        "return layout.number in (self.newest.number, self.newest.number + 1) and",
         tests=(LAYOUT_LAWS,),
     ),
     *(

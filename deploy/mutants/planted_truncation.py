@@ -217,6 +217,32 @@ ELASTIC = (
 
 COPIED = ("tests/unit/transactional/test_copying.py",)
 
+PARTED = (
+    *(
+        Mutant(name, "transactional/layout.py", old, new, tests=tests)
+        for name, old, new, tests in (
+            (
+                "parted operators move from where those that stayed are",
+                "return self.group_of(group.apart[0], group.declared) if group.apart else group",
+                "return group.declared",
+                ("tests/unit/nodes/transactions/layouts/test_alone.py",),
+            ),
+            (
+                "parted operators come together again",
+                "        if not {name for each in before.groups for name in each.group.apart} <= set(named):\n",
+                "        if False:\n",
+                ("tests/laws/test_layouts.py",),
+            ),
+            (
+                "operators that are not named leave their homes too",
+                "            stay = tuple(sorted(mine - leaving)) if group.apart else ()\n",
+                "            stay = ()\n",
+                ("tests/laws/test_layouts.py",),
+            ),
+        )
+    ),
+)
+
 COPIES = (
     *(
         Mutant(name, file, old, new, tests=COPIED)
@@ -310,6 +336,12 @@ COPIES = (
                 "transactional/state/copying.py",
                 "if self._said.get(source) is not each else ():",
                 "if source not in self._said else ():",
+            ),
+            (
+                "a target without an owner holds up all sources of a node",
+                "transactional/state/copying.py",
+                "return not self._waited and self._unanswered <= PATIENCE",
+                "return not self._waited",
             ),
             (
                 "no sweep follows while others copy",

@@ -83,7 +83,8 @@ def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wi
     since, holds = 0, [(0, history.newest)]
     for step, number, partitions in drawn:
         since += step
-        newest = history.newest
+        known = {name: history.newest.group_of(name, Group.of(each)) for name, each in operators.items()}
+        newest = history.newest.apart(data.draw(st.sets(st.sampled_from(sorted(operators)))), known)
         homes = {each.group: spread_least(each.homes, partitions) for each in newest.groups}
         proposed = msgspec.structs.replace(newest.changed(homes), number=newest.number + 1 + number)
         counts = number == 0 and since > holds[-1][0]
@@ -94,9 +95,10 @@ def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wi
     expected = [layout for first, layout in holds if first <= epoch][-1]
     assert history.at(epoch) == expected
     for (_, before), (first, after) in pairwise(holds):
-        change, pairs = history.change(first), zip(before.groups, after.groups, strict=True)
+        change = history.change(first)
+        pairs = [(before.homes_of(before.before(each.group)), each.homes) for each in after.groups]
         assert change is not None and (change.before.number, change.after.number) == (before.number, after.number)
-        assert set(change.sources) == {w.homes[b] for w, n in pairs for b in moved(w.homes, n.homes)}
+        assert set(change.sources) == {was[b] for was, now in pairs for b in moved(was, now)}
         assert all(history.is_member(p, first) == (p < after.partitions) for p in range(10))
     assert history.placement(epoch).number == expected.number
     # A checkpoint of an epoch has what is needed for it and all later ones.
@@ -111,6 +113,62 @@ def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wi
     assert [history.placement(each).number for each in later] == numbers
     assert [history.change(each) is None for each in later[1:]] == changes
     assert history.since(epoch) == restored.since(epoch)
+
+
+@given(OPERATORS, st.data())
+def test_operators_that_are_set_apart_keep_their_homes_and_leave_those_of_the_others(
+    operators: dict[str, Operator], data: st.DataObject
+) -> None:
+    layout, names = Layout.first(operators), st.sets(st.sampled_from(sorted(operators)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        before, chosen = layout, data.draw(names)
+        known = {name: before.group_of(name, Group.of(each)) for name, each in operators.items()}
+        apart = before.apart(chosen, known)
+        now = {name: apart.group_of(name, Group.of(each)) for name, each in operators.items()}
+        assert apart.divides(before) and apart.apart(chosen, now) == apart, "once is enough"
+        assert (len(apart.groups) == len(before.groups)) == before.divides(apart)
+        assert all(apart.homes_of(now[name]) == before.homes_of(known[name]) for name in operators)
+        assert all(
+            (now[a] == now[b]) == (known[a] == known[b] and (a in chosen) == (b in chosen)) for a in now for b in now
+        )
+        layout = apart.changed({now[name]: spread_all(apart.homes_of(now[name]), 7) for name in chosen})
+        places, older = layout.places(operators), before.places(operators)
+        for name in operators.keys() - chosen:
+            assert all(places[name].partition_of(str(key)) == older[name].partition_of(str(key)) for key in range(20))
+
+
+def test_layouts_that_do_not_divide_the_one_before_are_void() -> None:
+    operators = {name: Operator(name, partitions=4) for name in "abc"} | {"z": Operator("z", partitions=2)}
+    first, base = Layout.first(operators), Group(4, None)
+    parted = first.apart(["a", "b"], {name: Group.of(each) for name, each in operators.items()}).changed({})
+    ab = Group(4, None, ("a", "b"))
+    assert [each.group for each in parted.groups] == [Group(2, None), base, ab]
+
+    def of(*groups: Group) -> Layout:
+        homes = {each: parted.homes_of(Group.of(operators["z"]) if each.partitions == 2 else base) for each in groups}
+        return Layout(2, 4, tuple(GroupHomes(each, homes[each]) for each in groups))
+
+    z, a, b = Group(2, None), Group(4, None, ("a",)), Group(4, None, ("b",))
+    known = {name: parted.group_of(name, Group.of(each)) for name, each in operators.items()}
+    assert [each.group for each in parted.apart(["a"], known).groups] == [z, base, b, a], (
+        "those that stay are apart still"
+    )
+    assert of(z, base, ab).divides(parted) and of(b, z, base, a).divides(parted)
+    for wrong in (
+        of(z, base),  # they come together again
+        of(z, base, a),
+        of(z, base, Group(4, None, ("a", "b", "c"))),
+        of(z, base, a, ab),
+        of(z, base, ab, ab),
+        of(z, ab),
+        of(base, ab),
+        of(z, base, ab, Group(2, None, ("c",))),
+        of(z, base, ab, Group(2, ":", ("z",))),
+    ):
+        history = LayoutHistory(operators)
+        assert history.add(1, parted)
+        assert not wrong.divides(parted) or wrong == of(z, base, ab, Group(2, None, ("c",))), wrong
+        assert history.add(2, wrong) == wrong.divides(parted)
 
 
 def test_what_is_no_layout_is_refused_by_name() -> None:

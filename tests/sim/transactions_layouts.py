@@ -27,6 +27,10 @@ def propose_layout(world: World) -> None:
         world.unrest = UNREST_STEPS
         return
     draw, homes = world.placing, dict[Group, Homes]()
+    if world.copying.random() < 0.3:
+        known = {name: each for program in world.versions.all for name, each in program.operators.items()}
+        groups = {name: newest.group_of(name, Group.of(each)) for name, each in known.items()}
+        newest = newest.apart([world.copying.choice(sorted(known))], groups)
     for group, before in ((each.group, each.homes) for each in newest.groups):
         count = draw.randrange(1, MAX_PARTITIONS + 1)
         anyhow = tuple(draw.randrange(count) for _ in before)

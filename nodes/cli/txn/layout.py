@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nodes.transactions.layouts.repartitioning import Repartitioned
     from nodes.transactions.layouts.shown import HeatShown, LayoutShown
 
-REPARTITION_EXAMPLE = "Example: holon txn repartition account --to 6 --log-dir ./holon-log"
+REPARTITION_EXAMPLE = "Example: holon txn repartition account --to 6 --alone --log-dir ./holon-log"
 LAYOUT_EXAMPLE = "Example: holon txn layout --log-dir ./holon-log --json"
 SHOWN_KEY = 60
 """Characters of a key."""
@@ -32,6 +32,9 @@ SpreadOption = Annotated[
     Literal["least", "all"],
     typer.Option("--spread", help="least: what balance needs moves; all: every bucket, as by a new hash."),
 ]
+AloneOption = Annotated[
+    bool, typer.Option("--alone", help="Operators of the same homes that are not named stay where they are.")
+]
 JobOption = Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")]
 
 
@@ -42,14 +45,16 @@ def repartition(
     to: Annotated[int, typer.Option("--to", metavar="M", help="How many partitions they are to have.")],
     mode: ModeOption = "online",
     spread: SpreadOption = "least",
+    alone: AloneOption = False,
     job: JobOption = None,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait; nodes go on after that.")] = 600,
     as_json: JsonOption = False,
 ) -> None:
     """Give operators of a running job another number of partitions, and wait until their keys live there.
 
-    Operators that were declared with as many partitions and the same separator move together. The job's nodes do the
-    work: it is done even if this command is stopped.
+    Operators that were declared with as many partitions and the same separator move together. With --alone those that
+    are named leave the others, and have homes of their own from there on. The job's nodes do the work: it is done
+    even if this command is stopped.
     """
     settings = given.settings()
     from nodes.runtime.log_opening import open_settings_log
@@ -58,7 +63,7 @@ def repartition(
 
     with open_settings_log(settings) as log:
         requests = Repartitioning(log, job_on(log, job), patience_s=timeout_s, tell=note)
-        made, told = requests.request(operators, to, spread, mode)
+        made, told = requests.request(operators, to, spread, mode, alone=alone)
         note(f"layout {told.layout} is requested: {', '.join(told.operators)} to {to} partitions")
         told = requests.wait(made, told, timeout_s, note)
     if as_json:
@@ -94,7 +99,7 @@ def layout(given: GivenOptions, job: JobOption = None, as_json: JsonOption = Fal
 def _line(told: Repartitioned) -> str:
     keys = "" if told.keys is None else f", {told.keys} keys ({told.bytes} bytes) and {told.replies} replies moved"
     took = "" if told.took_s is None else f" in {told.took_s:.1f} s, during which nothing ran for {told.downtime_ms} ms"
-    names = ", ".join(told.operators)
+    names = ", ".join(told.operators) + (f" without {', '.join(told.apart_from)}" if told.apart_from else "")
     return f"{names}: {told.from_partitions} to {told.to} partitions, layout {told.layout}{keys}{took}"
 
 

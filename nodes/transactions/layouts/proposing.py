@@ -142,7 +142,7 @@ def _decoded(wanted: ProposedLayout, ledger: Ledger) -> tuple[Layout | None, str
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         return None, f"it cannot be read: {error}"
     newest = ledger.layouts.newest
-    if [each.group for each in layout.groups] != [each.group for each in newest.groups]:
+    if not layout.divides(newest) or not ledger.layouts.fits(layout):
         return None, "it is of other operators"
     if layout.number != newest.number + 1:
         return None, f"it is number {layout.number}, and {newest.number} is the last one"

@@ -42,7 +42,10 @@ class NotRepartitioned(RunFailed):
 
 
 class Repartitioned(msgspec.Struct):
-    """The end of a request. ``None``: the node that finished it had not seen all of it."""
+    """The end of a request. ``None``: the node that finished it had not seen all of it.
+
+    ``apart_from``: operators that had the same homes as these, and stay where they are.
+    """
 
     operators: list[str]
     layout: int
@@ -58,6 +61,7 @@ class Repartitioned(msgspec.Struct):
     took_s: float | None
     downtime_ms: int | None
     resumed: bool
+    apart_from: list[str] = []
 
 
 class Repartitioning:
@@ -87,7 +91,12 @@ class Repartitioning:
 
     @property
     def groups(self) -> dict[str, Group]:
-        """By the name of an operator, of all versions of the program so far."""
+        """By the name of an operator, of all versions of the program so far: as the newest layout has them."""
+        layout = self.layout()
+        return {name: layout.group_of(name, group) for name, group in self._declared.items()}
+
+    @property
+    def _declared(self) -> dict[str, Group]:
         found = {name: Group(count, colocate) for name, count, colocate in self.begun.operators}
         for named in self.read().programs.holding:
             found |= {each.name: Group(each.partitions, each.colocate) for each in _operators(named)}
@@ -101,7 +110,7 @@ class Repartitioning:
         """The newest one that holds or is about to, as the control topic has it."""
         newest = self.read().layouts.newest
         if newest is None:
-            return Layout.first_of(set(self.groups.values()))
+            return Layout.first_of(set(self._declared.values()))
         return msgspec.json.decode(newest.layout, type=Layout)
 
     def recent(self, records: int = RECENT_RECORDS) -> Recent:
@@ -127,22 +136,36 @@ class Repartitioning:
         return [name for name, group in self.groups.items() if group in groups]
 
     def request(
-        self, operators: Sequence[str], to: int, spread: Spread, mode: Mode = "online"
+        self, operators: Sequence[str], to: int, spread: Spread, mode: Mode = "online", *, alone: bool = False
     ) -> tuple[ProposedLayout, Repartitioned]:
         """Write it down; gives it, and what is known of its outcome. Raises what names the reason before anything is.
+
+        ``alone``: operators with the same homes until now, that are not named, stay where they are.
 
         ``UnknownName``: of an operator. ``SettingsError``: a number that cannot be, or is there. ``RunFailed``: no node
         runs, or another one is under way. ``LogError``: topics cannot be enlarged, and could not for ``patience_s``.
         """
         groups, before = self.groups_of(operators), self.layout()
-        after = changed_layout(before, operators, groups, to, spread)
         present = max(1 + max(before.homes_of(group)) for group in groups)
-        named = self.operators_of(groups)
-        about: About = {"operators": named, "from": present, "to": to, "mode": mode, "spread": spread}
+        named, left = self.operators_of(groups), list[str]()
+        if alone:
+            left = [name for name in named if name not in operators]
+            named = [name for name in named if name in operators]
+            before = before.apart(operators, known := self.groups)
+            groups = sorted({before.group_of(name, known[name].declared) for name in named}, key=str)
+        after = changed_layout(before, operators, groups, to, spread)
+        about: About = {
+            "operators": named,
+            "from": present,
+            "to": to,
+            "mode": mode,
+            "spread": spread,
+            "apart_from": left,
+        }
         made = self.propose(after, about, mode)
         told = Repartitioned(
             named, made.number, present, to, mode, spread, after.partitions, moved_buckets(before, after),
-            None, None, None, None, None, resumed=False,
+            None, None, None, None, None, resumed=False, apart_from=left,
         )  # fmt: skip
         return made, told
 
@@ -252,8 +275,8 @@ def copying(progress: LayoutProgress) -> str:
 
 
 def moved_buckets(before: Layout, after: Layout) -> int:
-    """How many buckets have another home."""
-    return sum(len(moved(before.homes_of(each.group), each.homes)) for each in after.groups)
+    """How many buckets have another home, of each group by itself."""
+    return sum(len(moved(before.homes_of(before.before(each.group)), each.homes)) for each in after.groups)
 
 
 def described(about: About) -> str:
@@ -262,7 +285,9 @@ def described(about: About) -> str:
         return f"split of partition {about['split']}, half of it to partition {about['target']}"
     names = about.get("operators", [])
     text = ", ".join(names) if isinstance(names, list) else str(names)
-    return f"{text} to {about.get('to')} partitions"
+    left = about.get("apart_from")
+    apart = f" without {', '.join(left)}" if isinstance(left, list) and left else ""
+    return f"{text}{apart} to {about.get('to')} partitions"
 
 
 def _spread(before: Layout, group: Group, to: int, spread: Spread) -> Homes:
