@@ -262,8 +262,8 @@ COPIES = (
             (
                 "a deleted key stays where it was copied to",
                 "transactional/state/moving.py",
-                "came = self._take({key: value for key, value in rows.items() if value is not None})",
-                "came = self._take({key: value or b'' for key, value in rows.items()})",
+                "            del rows[key]  # it was deleted after its copy\n",
+                "            rows[key] = b''\n",
             ),
             (
                 "a key that was deleted after its copy is not sent again",

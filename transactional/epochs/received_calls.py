@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from transactional.epochs.layout_messages import Handover, copies_epoch
 from transactional.epochs.messages import (
@@ -13,11 +14,28 @@ from transactional.epochs.messages import (
     Forward,
     MovedState,
     RecordPiece,
+    ReplyState,
     RoundBarrier,
     call_message,
 )
 from transactional.epochs.pieces import RecordPieces
+from transactional.operators import StateKey
 from transactional.state.values import digest
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedState:
+    """A ``MovedState`` as the move takes it: all at once, so what can be done for a row is done when it arrives."""
+
+    epoch: int
+    rows: dict[StateKey, bytes | None]
+    replies: list[ReplyState]
+    order: list[tuple[int, int, str]]
+
+    @classmethod
+    def of(cls, moved: MovedState) -> ArrivedState:
+        rows = {(operator, key): value for operator, key, value in moved.rows}
+        return cls(moved.epoch, rows, moved.replies, moved.order)
 
 
 class ReceivedCalls:
@@ -25,7 +43,8 @@ class ReceivedCalls:
 
     def __init__(self, number: int) -> None:
         self._number = number
-        self._records: dict[tuple[int, bytes], Forward | Calls | MovedState] = {}
+        self._records: dict[tuple[int, bytes], Forward | Calls] = {}
+        self._arrived: dict[tuple[int, bytes], ArrivedState] = {}
         self._pieces = RecordPieces()
         self._first_offset: dict[int, int] = {}  # of an epoch's records
         self._copies_over = 0
@@ -33,7 +52,7 @@ class ReceivedCalls:
         self.position = 0
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._records) + len(self._arrived)
 
     @property
     def needed(self) -> int:
@@ -51,17 +70,19 @@ class ReceivedCalls:
             if whole is None:
                 return
             message, data = call_message(whole), whole
-        if not isinstance(message, RecordPiece):
+        if isinstance(message, MovedState):
+            self._arrived[message.epoch, digest(data)] = ArrivedState.of(message)
+        elif not isinstance(message, RecordPiece):
             self._records[message.epoch, digest(data)] = message
 
-    def moved(self, handovers: Sequence[Handover]) -> list[CallMessage] | None:
+    def moved(self, handovers: Sequence[Handover]) -> list[ArrivedState] | None:
         """All that moves to this partition, in the order in which it was written; None as in ``of``."""
-        found: list[CallMessage] = []
+        found: list[ArrivedState] = []
         for each in handovers:
             copies = copies_epoch(each.layout)
             for to, name in each.sends:
                 if to == self._number:
-                    record = self._records.get((copies, name)) or self._records.get((each.epoch, name))
+                    record = self._arrived.get((copies, name)) or self._arrived.get((each.epoch, name))
                     if record is None:
                         return None
                     found.append(record)
@@ -69,7 +90,7 @@ class ReceivedCalls:
 
     def has_copy(self, layout: int, name: bytes) -> bool:
         """Whether this copy to homes in that layout was read."""
-        return (copies_epoch(layout), name) in self._records
+        return (copies_epoch(layout), name) in self._arrived
 
     def copies_moved(self, epoch: int, layout: int) -> None:
         """All keys have their homes by this layout since this epoch: once that is over, copies are of no use."""
@@ -78,7 +99,7 @@ class ReceivedCalls:
     def forget_copies(self, layout: int) -> None:
         """Those to homes in this layout, and ones before it."""
         self._copies_over = copies_epoch(layout)
-        self._records = {name: each for name, each in self._records.items() if not self._has_moved(each.epoch)}
+        self._arrived = {name: each for name, each in self._arrived.items() if not self._has_moved(each.epoch)}
         for epoch in [each for each in self._first_offset if self._has_moved(each)]:
             del self._first_offset[epoch]
             self._pieces.forget_epoch(epoch)
@@ -101,6 +122,8 @@ class ReceivedCalls:
             self.forget_copies(self._moved[1])
             self._moved = None
         self._records = {name: each for name, each in self._records.items() if each.epoch >= epoch}
+        if self._arrived:
+            self._arrived = {name: each for name, each in self._arrived.items() if each.epoch >= epoch}
         self._pieces.forget(epoch)
         self._first_offset = {each: offset for each, offset in self._first_offset.items() if each >= epoch}
 

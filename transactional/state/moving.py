@@ -15,8 +15,8 @@ from transactional.conflicts.nondeterminism import Nondeterministic
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
 from transactional.epochs.layout_messages import Addressed, Handover
 from transactional.epochs.ledger import Ledger
-from transactional.epochs.messages import CallMessage, MovedState, ReplyState, to_bytes
-from transactional.epochs.received_calls import ReceivedCalls
+from transactional.epochs.messages import MovedState, ReplyState, to_bytes
+from transactional.epochs.received_calls import ArrivedState, ReceivedCalls
 from transactional.layout import Change, Placement
 from transactional.operators import StateKey
 from transactional.requests.replies import ReplyBook, entity_of
@@ -125,7 +125,7 @@ class Move:
             out.append(record)
         self.sends = False
 
-    def complete(self, received: Sequence[CallMessage]) -> int:
+    def complete(self, received: Sequence[ArrivedState]) -> int:
         """Take what others have sent, and forget what has left; gives how many keys that concerns."""
         gone = [key for keys in self._leaving.keys.values() for key in keys]
         self._store.forget_order()
@@ -139,16 +139,20 @@ class Move:
         order: list[tuple[int, int, str]] = []
         states: list[ReplyState] = []
         for each in received:
-            assert isinstance(each, MovedState), f"partition {self._number}: a handover names {type(each).__name__}"
-            rows.update(((operator, key), value) for operator, key, value in each.rows)
+            rows.update(each.rows)
             order += each.order
             states += each.replies
-        came = self._take({key: value for key, value in rows.items() if value is not None})
+        for key in [key for key, value in rows.items() if value is None]:
+            del rows[key]  # it was deleted after its copy
+        came = self._take(rows)
         if order:
             self._replies.take(states, order)
         return came + len(gone)
 
     def _take(self, rows: dict[StateKey, bytes | None]) -> int:
+        if isinstance(self._store, Store):
+            self._store.apply(rows)
+            return len(rows)
         taken = iter(rows.items())
         while some := dict(islice(taken, SLICE_ROWS)):
             self._store.apply(some)
