@@ -34,8 +34,8 @@ class StrainedWorld(World):
 
     @property
     def is_strained(self) -> bool:
-        """Whether nodes stood still, units had no owner, and requests came at once."""
-        return bool(self.paused and self.orphaned and self.bursts)
+        """Whether nodes stood still, units had no owner, or requests came at once."""
+        return bool(self.paused or self.orphaned or self.bursts)
 
     def requests_due(self, draw: Random, odds: float, left: int) -> int:
         """How many of ``left`` requests come now: one at these odds, or a burst, and then none for as long."""
