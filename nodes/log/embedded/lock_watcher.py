@@ -55,8 +55,12 @@ class LockWatcher:
         self._thread, self._stopping = None, False
 
     def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="holon-log-watch", daemon=True)
-        self._thread.start()
+        thread = self._thread = threading.Thread(target=self._run, name="holon-log-watch", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread is left for this process: the next notice tries again
+            self._thread = None
+            raise
 
     def _run(self) -> None:
         idle = 0
