@@ -104,6 +104,18 @@ def test_lists_of_structs_are_columns_of_their_fields() -> None:
     assert isinstance(tags, Lists) and tags == [item.tags for event in events for item in event.items]
 
 
+@pytest.mark.parametrize("odd", [b'{"id":"x"}', b'{"id":1,"items":[{"name":"a","price":1}],"more":3}', b""])
+def test_lists_one_behind_the_other_are_whole_beside_an_odd_record(odd: bytes) -> None:
+    """Where a record is for msgspec the loop's items of all others are looked up by the ends of their lists."""
+    one = '{"name":"a%d","price":%d,"side":"buy","count":%d}'
+    lists = ["", one % (1, 2, 3), ",".join(one % (n, n + 1, n + 2) for n in range(3))] * 2
+    good = [f'{{"id":1,"items":[{each}],"more":[{each}]}}'.encode() for each in lists]
+    for at in (0, 3, len(good)):
+        payloads = [*good[:at], odd, *good[at:]]
+        assert taken(Order, payloads) == [payload is not odd for payload in payloads]
+        assert readings(JsonColumns(Order), payloads) == without_loops(JsonColumns(Order), payloads)
+
+
 def test_a_record_with_an_odd_item_is_for_msgspec() -> None:
     item = '{"name":"a","price":1}'
     odd = ["{}", "null", "3", "[]", '{"name":"a"}', '{"name":"a","price":-1}', '{"name":"a","price":1,"price":2}', "",
