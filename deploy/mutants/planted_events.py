@@ -115,7 +115,7 @@ ARROW = (
         "holon/formats/arrow/plan.py",
         "np.searchsorted(rest, keep)",
         "np.arange(len(keep))",
-        tests=ARROW_BATCHES,
+        tests=("tests/unit/holon/formats/test_arrow_dead_rows.py",),
     ),
     Mutant(
         "a time that no datetime holds is the last one that it holds",
