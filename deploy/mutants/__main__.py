@@ -7,6 +7,7 @@ checks that all mutants apply. Exit code 1 if one survives or does not apply, or
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import secrets
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from deploy.mutants.killing import MutantVerdict, compile_tree, copy_tree, kill, run_tests, simulate
 from deploy.mutants.model import ROOT, DoesNotApply, Mutant
 from deploy.mutants.planted import MUTANTS
+from nodes.sim.many import fresh_base_seed
 
 PARALLEL = 2
 BASELINE_SEEDS = 3
@@ -38,7 +40,8 @@ def main() -> int:
         parser.error("--share counts from 1")
     seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
     chosen = drawn([mutant for mutant in MUTANTS if arguments.only in mutant.name], arguments.share, seed)
-    again = "python -m deploy.mutants"
+    base_seed = os.environ.setdefault("SIM_BASE_SEED", str(fresh_base_seed()))  # of simulations among the tests
+    again = f"SIM_BASE_SEED={base_seed} python -m deploy.mutants"
     if arguments.share > 1:
         again += f" --share {arguments.share} --seed {seed}"
         print(f"{len(chosen)} of {len(MUTANTS)} mutants are drawn by seed {seed}", flush=True)
