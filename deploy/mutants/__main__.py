@@ -40,8 +40,8 @@ def main() -> int:
         parser.error("--share counts from 1")
     seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
     chosen = drawn([mutant for mutant in MUTANTS if arguments.only in mutant.name], arguments.share, seed)
-    base_seed = os.environ.setdefault("SIM_BASE_SEED", str(fresh_base_seed()))  # of simulations among the tests
-    again = f"SIM_BASE_SEED={base_seed} python -m deploy.mutants"
+    tests_seed = os.environ.setdefault("SIM_BASE_SEED", str(fresh_base_seed()))  # of simulations among the tests
+    again = f"SIM_BASE_SEED={tests_seed} python -m deploy.mutants"
     if arguments.share > 1:
         again += f" --share {arguments.share} --seed {seed}"
         print(f"{len(chosen)} of {len(MUTANTS)} mutants are drawn by seed {seed}", flush=True)

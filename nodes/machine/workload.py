@@ -273,13 +273,13 @@ class Workload:
 
     def wanted(self) -> list[WantedInput]:
         """Input that could be processed now, the partition that is furthest behind first."""
-        found = []
+        found, full = [], self.uncheckpointed.over
         for runner in self.running():
             task = runner.task
             if task.waiting or task.records.ended or self.accusing.waits(runner):
                 continue
             # A partition that has saved all may go on by a batch: its next checkpoint may be the one that all wait for.
-            if self.uncheckpointed.over and (runner.standby is not None or not runner.settled):
+            if full and (runner.standby is not None or not runner.settled):
                 continue
             end = self.ownership.end_offset(runner.partition)
             if end is None and self.config.until:

@@ -29,7 +29,8 @@ def test_backlogs_on_busy_nodes_lose_nothing(case: str, replicas: int) -> None:
         verdict = simulate(seed, case=case, replicas=replicas)
         assert verdict.ok, explain(verdict)
         seen.update(verdict.counts)
-    assert seen["busy"] > 6 * len(SEEDS) and seen["died"] > len(SEEDS) // 2, "turns take long, and nodes are killed"
+    # Of fifteen seeds more than 100 turns, and more than 10 nodes.
+    assert 15 * seen["busy"] > 100 * len(SEEDS) and 15 * seen["died"] > 10 * len(SEEDS), "turns take long, nodes die"
 
 
 def test_a_tenth_of_the_seeds_are_backlogs() -> None:
