@@ -244,14 +244,14 @@ LAYOUTS = (
     ),
     Mutant(
         "a layout is forgotten an epoch too early",
-        "transactional/layout.py",
+        "transactional/layout_history.py",
         "layouts[1][0] < before:",
         "layouts[1][0] <= before:",
         tests=(LAYOUT_LAWS,),
     ),
     Mutant(
         "the second layout of a number counts too",
-        "transactional/layout.py",
+        "transactional/layout_history.py",
         "return layout.number == self.newest.number + 1 and",
         "return layout.number in (self.newest.number, self.newest.number + 1) and",
         tests=(LAYOUT_LAWS,),

@@ -297,7 +297,7 @@ COPIES = (
             ),
             (
                 "another layout than the planned one may follow",
-                "transactional/layout.py",
+                "transactional/layout_history.py",
                 "is not None and plan.layout != layout:",
                 "is not None and False:",
             ),

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transactional.layout import Group, GroupHomes, Homes, Layout, LayoutHistory, moved, spread_all, spread_least
+from transactional.layout import Group, GroupHomes, Homes, Layout, moved, spread_all, spread_least
+from transactional.layout_history import LayoutHistory
 from transactional.operators import Operator
 
 PARTITIONS = st.integers(1, 40)

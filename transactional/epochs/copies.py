@@ -11,7 +11,7 @@ from bisect import bisect_left
 from itertools import chain
 
 from transactional.epochs.layout_messages import Addressed, Copied, CopyArrived, Item, NewLayout, PlannedLayout
-from transactional.layout import LayoutHistory
+from transactional.layout_history import LayoutHistory
 from transactional.state.snapshots import CopiesState
 
 COPY_BYTES = 1 << 18

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from transactional.epochs.messages import Handover
-from transactional.layout import Change, LayoutHistory
+from transactional.layout_history import Change, LayoutHistory
 
 
 class Handovers:

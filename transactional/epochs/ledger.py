@@ -34,7 +34,7 @@ from transactional.execution.crashing import Crashing
 from transactional.execution.hanging import Hung, TimeoutProposals
 from transactional.execution.raised_exceptions import Raised
 from transactional.execution.rerun import Postponed, Rerun, rerun
-from transactional.layout import LayoutHistory
+from transactional.layout_history import LayoutHistory
 from transactional.operators import Program
 from transactional.program_versions import KnownPrograms, VersionHistory
 from transactional.state.snapshots import LedgerState

@@ -16,7 +16,7 @@ from transactional.epochs.layout_messages import Addressed, Copied, CopyArrived,
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import MovedState, ReplyState, to_bytes
 from transactional.epochs.received_calls import ReceivedCalls
-from transactional.layout import Plan
+from transactional.layout_history import Plan
 from transactional.operators import StateKey
 from transactional.requests.replies import ReplyBook
 from transactional.state.moving_items import (

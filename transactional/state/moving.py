@@ -17,7 +17,8 @@ from transactional.epochs.layout_messages import Addressed, Handover
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import MovedState, ReplyState, to_bytes
 from transactional.epochs.received_calls import ArrivedState, ReceivedCalls
-from transactional.layout import Change, Placement
+from transactional.layout import Placement
+from transactional.layout_history import Change
 from transactional.operators import StateKey
 from transactional.requests.replies import ReplyBook, entity_of
 from transactional.state.copying import Copying, covers

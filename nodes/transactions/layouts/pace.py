@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodes.machine.ownership.layouts import LayoutProgress
 from transactional.epochs.copies import Copies
-from transactional.layout import Plan
+from transactional.layout_history import Plan
 
 LEAST_MS = 500
 """A shorter time says nothing of the pace."""

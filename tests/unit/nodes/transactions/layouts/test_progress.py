@@ -13,7 +13,8 @@ from nodes.transactions.layouts.repartitioning import copying
 from transactional import Operator
 from transactional.epochs.copies import Copies
 from transactional.epochs.layout_messages import Copied
-from transactional.layout import Group, Layout, LayoutHistory
+from transactional.layout import Group, Layout
+from transactional.layout_history import LayoutHistory
 
 COUNT = Operator("count", partitions=2)
 NEXT = Layout.first({"count": COUNT}).changed({Group.of(COUNT): (2, *([0, 1] * 511), 2)})
