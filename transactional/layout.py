@@ -107,6 +107,10 @@ class Layout(msgspec.Struct, array_like=True, frozen=True):
         """The group here of which this one is a part in a later layout."""
         return self.group_of(group.apart[0], group.declared) if group.apart else group
 
+    def homes_since(self, before: Layout) -> list[tuple[Homes, Homes]]:
+        """Of each group here: the homes in the layout before, and those in this one; each by bucket."""
+        return [(before.homes_of(before.before(each.group)), each.homes) for each in self.groups]
+
     def apart(self, operators: Collection[str], known: Mapping[str, Group]) -> Layout:
         """The same homes, with these operators in groups of their own; ``known``: of all operators, as they are here.
 

@@ -161,8 +161,7 @@ class LayoutHistory:
         self._changes[since] = self._change(before, after, self._placements[after.number])
 
     def _change(self, before: Layout, after: Layout, placement: Placement) -> Change:
-        pairs = [(before.homes_of(before.before(each.group)), each.homes) for each in after.groups]
-        sources = {was[bucket] for was, now in pairs for bucket in moved(was, now)}
+        sources = {was[bucket] for was, now in after.homes_since(before) for bucket in moved(was, now)}
         return Change(self._placements[before.number], placement, tuple(sorted(sources)))
 
     def _find_only(self) -> None:

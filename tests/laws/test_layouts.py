@@ -98,6 +98,7 @@ def test_a_bucket_has_one_home_at_each_epoch_and_the_first_layout_of_a_number_wi
     for (_, before), (first, after) in pairwise(holds):
         change = history.change(first)
         pairs = [(before.homes_of(before.before(each.group)), each.homes) for each in after.groups]
+        assert after.homes_since(before) == pairs
         assert change is not None and (change.before.number, change.after.number) == (before.number, after.number)
         assert set(change.sources) == {was[b] for was, now in pairs for b in moved(was, now)}
         assert all(history.is_member(p, first) == (p < after.partitions) for p in range(10))

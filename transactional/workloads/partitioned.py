@@ -7,13 +7,12 @@ functions are the same, and so is the code that a job knows them by.
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 from transactional.operators import Program
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import BenchWorkload
-from transactional.workloads.ycsb_t_next import program as ycsb_t_next
+from transactional.workloads.contract import BenchWorkload, NextVersion
 
-_NEXT = {"ycsb-t": ycsb_t_next}
 MOST_PARTITIONS = 1024
 
 
@@ -47,7 +46,16 @@ def __getattr__(name: str) -> Program:
         raise AttributeError(
             f"{__name__} has no program {name!r}: it is WORKLOAD/PARTITIONS or WORKLOAD/next/PARTITIONS"
         )
-    program = _NEXT.get(workload) if version else WORKLOADS[workload].program
+    chosen = WORKLOADS[workload]
+    program = _loaded(chosen.following) if version else chosen.program
     if program is None or not 1 <= int(number) <= MOST_PARTITIONS:
         raise AttributeError(f"{__name__} has no program {name!r}")
     return resized(program, int(number))
+
+
+def _loaded(version: NextVersion | None) -> Program | None:
+    if version is None:
+        return None
+    module, _, program = version.reference.partition(":")
+    found: Program = getattr(import_module(module), program)
+    return found

@@ -276,7 +276,7 @@ def copying(progress: LayoutProgress) -> str:
 
 def moved_buckets(before: Layout, after: Layout) -> int:
     """How many buckets have another home, of each group by itself."""
-    return sum(len(moved(before.homes_of(before.before(each.group)), each.homes)) for each in after.groups)
+    return sum(len(moved(was, now)) for was, now in after.homes_since(before))
 
 
 def described(about: About) -> str:
