@@ -21,6 +21,9 @@ __all__ = ["Arrow", "ArrowColumns", "write_atom"]
 E = TypeVar("E")
 T = TypeVar("T")
 
+_MAX_WAYS = 16
+"""Sets of columns left to msgspec that a format remembers; where there are more, all Structs, lists and maps are."""
+
 
 class ArrowColumns(WritesAtoms, Generic[E]):
     """Each record is an atom, an Arrow IPC stream; one event a row of its batches, given as columns.
@@ -39,8 +42,9 @@ class ArrowColumns(WritesAtoms, Generic[E]):
     def __init__(self, columns: Mapping[str, Any] | type[E] | Any) -> None:
         self.type: Any = None if isinstance(columns, Mapping) else columns
         self.columns: dict[str, Any] = dict(columns) if isinstance(columns, Mapping) else {}
-        in_place = ColumnsOfAtoms[E](columns, in_place=True)
-        self._ways = (in_place, ColumnsOfAtoms[E](columns, in_place=False)) if in_place.inner else (in_place,)
+        self.ways: dict[frozenset[str] | None, ColumnsOfAtoms[E]] = {}
+        """Readers by the columns that are left to msgspec (None: all Structs, lists and maps)."""
+        self._first = self._way(frozenset())
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
@@ -65,7 +69,7 @@ class ArrowColumns(WritesAtoms, Generic[E]):
 
     def columns_read(self) -> list[tuple[str, str, bool]]:
         """Name and kind of each column, and whether it is read where it lies; of others msgspec makes the values."""
-        return self._ways[0].columns_read()
+        return self._first.columns_read()
 
     def events_in(self, payload: bytes) -> int:
         """How many rows an atom has; 1 if it is dead as a whole."""
@@ -73,20 +77,28 @@ class ArrowColumns(WritesAtoms, Generic[E]):
 
     def single(self, payload: bytes, place: int) -> bytes:
         """An atom of one row."""
-        return self._ways[-1].single(payload, place)
+        return self._first.single(payload, place)
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
         """Decode a run of payloads."""
         return self._by_first(lambda way: way.decode(payloads))
 
     def _by_first(self, read: Callable[[ColumnsOfAtoms[E]], T]) -> T:
-        """The answer of the first way that all of the records allow."""
-        for way in self._ways[:-1]:
+        """The answer of the way that leaves to msgspec no more columns than these records demand."""
+        by_msgspec: frozenset[str] | None = frozenset()
+        while True:
             try:
-                return read(way)
-            except NotInPlace:
-                continue
-        return read(self._ways[-1])
+                return read(self._way(by_msgspec))
+            except NotInPlace as other:
+                more = (by_msgspec or frozenset()) | {other.part}
+                by_msgspec = more if more in self.ways or len(self.ways) < _MAX_WAYS else None
+
+    def _way(self, by_msgspec: frozenset[str] | None) -> ColumnsOfAtoms[E]:
+        way = self.ways.get(by_msgspec)
+        if way is None:
+            columns = self.columns if self.type is None else self.type
+            way = self.ways[by_msgspec] = ColumnsOfAtoms[E](columns, by_msgspec)
+        return way
 
 
 class Arrow(ReadsAtoms, WritesAtoms, Generic[E]):

@@ -13,6 +13,7 @@ VERDICTS = ("tests/unit/nodes/machine/ownership/test_schemas.py",)
 UNION_EVENTS = ("tests/unit/holon/formats/test_union_events.py", "tests/laws/test_drawn_columns.py")
 ARROW_TYPES = ("tests/unit/holon/formats/test_arrow.py",)
 ARROW_STRUCTS = ("tests/unit/holon/formats/test_arrow_structs.py",)
+ARROW_LISTS = ("tests/unit/holon/formats/test_arrow_lists.py",)
 ARROW_BATCHES = ("tests/unit/holon/formats/test_arrow_batches.py",)
 
 EVENTS = (
@@ -71,20 +72,20 @@ ARROW = (
     Mutant(
         "a field of a struct that is null has the value that lies there",
         "holon/columnar/atoms/reader.py",
-        "_field_or_null(array, at) if nulls and array.buffers()[0] is not None else array.field(at)",
+        "field_or_null(array, at) if nulls and array.buffers()[0] is not None else array.field(at)",
         "array.field(at)",
         tests=ARROW_BATCHES,
     ),
     Mutant(
         "a field in runs has the value that lies there where its struct is null",
-        "holon/columnar/atoms/reader.py",
+        "holon/columnar/atoms/adapting.py",
         "return plain(checked(array.field(at))).take(rows)",
         "return plain(checked(array.field(at)))",
         tests=ARROW_STRUCTS,
     ),
     Mutant(
         "a Struct that is null has the objects of fields that are not",
-        "holon/formats/arrow/structs.py",
+        "holon/formats/arrow/plan.py",
         "marks[~column.valid] = NULL",
         "marks[:0] = NULL",
         tests=ARROW_STRUCTS,
@@ -92,8 +93,8 @@ ARROW = (
     Mutant(
         "a struct in other columns of Arrow is a dead record",
         "holon/arrow.py",
-        "            except NotInPlace:\n                continue",
-        "            except NotInPlace:\n                raise JobError('x') from None",
+        "            except NotInPlace as other:\n",
+        "            except NotInPlace as other:\n                raise JobError('x') from other\n",
         tests=ARROW_STRUCTS,
     ),
     Mutant(
@@ -134,9 +135,51 @@ ARROW = (
     Mutant(
         "lists of a second record have the items of the first",
         "holon/columnar/atoms/columns.py",
-        "np.cumsum([0, *(each.height for each in items)])",
-        "np.cumsum([0, *(0 for each in items)])",
+        "np.cumsum([0, *heights])",
+        "np.cumsum([0, *(0 for _ in heights)])",
         tests=ARROW_BATCHES,
+    ),
+    Mutant(
+        "an item of a list that does not fit is as if it did",
+        "holon/formats/arrow/nested.py",
+        "unfit = {row: wrong[item] for row, item in rows_with(wrong, starts, ends)}",
+        "unfit = {}",
+        tests=ARROW_LISTS,
+    ),
+    Mutant(
+        "of two values of a key the last one is a map's",
+        "holon/columnar/atoms/adapting.py",
+        "twice = pairs[1:][pairs[1:] == pairs[:-1]]",
+        "twice = pairs[:0]",
+        tests=ARROW_LISTS,
+    ),
+    Mutant(
+        "items that lie under a null list are those of a row",
+        "holon/columnar/atoms/adapting.py",
+        "(np.where(valid, starts, 0), np.where(valid, ends, 0))",
+        "(starts, ends)",
+        tests=ARROW_LISTS,
+    ),
+    Mutant(
+        "views over the same items have one object for several rows",
+        "holon/columnar/structs/columns.py",
+        "if offsets[-1] != len(values) or bool((starts != offsets[:-1])[starts >= 0].any()):",
+        "if offsets[-1] < len(values):",
+        tests=ARROW_LISTS,
+    ),
+    Mutant(
+        "one column in other types of Arrow leaves all of them to msgspec",
+        "holon/arrow.py",
+        "more = (by_msgspec or frozenset()) | {other.part}",
+        "more = frozenset(name for name, _, _ in self.columns_read())",
+        tests=ARROW_LISTS,
+    ),
+    Mutant(
+        "few bytes may be values of any number",
+        "holon/columnar/atoms/types.py",
+        "    check_repetition(array)\n",
+        "",
+        tests=("tests/unit/holon/columnar/atoms/test_repetition.py",),
     ),
 )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import decimal
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, NamedTuple
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -23,6 +24,7 @@ from tests.unit.holon.formats.arrow_arrays import stream
 
 Values = st.SearchStrategy[Any]
 Array = Callable[[list[Any]], Any]
+PLAIN = (int, float, bool, str, datetime, decimal.Decimal)
 YEARS = datetime(1800, 1, 1), datetime(2200, 1, 1)
 
 
@@ -76,19 +78,57 @@ def _by_runs(of: Drawn) -> Drawn:
     return of._replace(array=array)
 
 
-def _lists(of: Drawn, nullable: bool, large: bool) -> Drawn:
-    made: Any = pa.LargeListArray if large else pa.ListArray
+def _lists(of: Drawn, nullable: bool, kind: str) -> Drawn:
+    """Lists of up to three items, or of two; their items lie in the other order where these are views."""
 
     def array(values: list[Any]) -> Any:
+        if kind == "fixed":
+            items = [item for each in values for item in each or [None, None]]
+            mask = pa.array([each is None for each in values], pa.bool_())
+            return pa.FixedSizeListArray.from_arrays(of.array(items), 2, mask=mask)
+        if kind in VIEWS:
+            items = [item for each in reversed(values) for item in each or ()]
+            sizes = [len(each or ()) for each in values]
+            places = [sum(sizes[row + 1 :]) for row in range(len(values))]
+            mask = pa.array([each is None for each in values], pa.bool_())
+            return VIEWS[kind].from_arrays(places, sizes, of.array(items), mask=mask)
         ends: list[Any] = [0]
         for each in values:
             ends.append((ends[-1] or 0) + len(each or ()))
         starts = [None if each is None else at for each, at in zip(values, ends, strict=False)]
+        made: Any = pa.LargeListArray if kind == "large" else pa.ListArray
         return made.from_arrays([*starts, ends[-1]], of.array([item for each in values for item in each or ()]))
 
-    items = st.none() | of.values if nullable else of.values
+    items = st.none() | of.values if nullable else st.one_of(*[of.values] * 15, st.none())
     declared = list[of.declared | None] if nullable else list[of.declared]  # type: ignore[valid-type]
-    return Drawn(declared, st.lists(items, max_size=3), array)
+    least, most = (2, 2) if kind == "fixed" else (0, 3)
+    return Drawn(declared, st.lists(items, min_size=least, max_size=most), array)
+
+
+def _maps(of: Drawn, nullable: bool, by_text: bool) -> Drawn:
+    keys = st.sampled_from("abü") if by_text else st.sampled_from([-1, 0, 7])
+    values = st.none() | of.values if nullable else st.one_of(*[of.values] * 15, st.none())
+    declared = of.declared | None if nullable else of.declared
+
+    def array(rows: list[Any]) -> Any:
+        ends: list[Any] = [0]
+        for each in rows:
+            ends.append((ends[-1] or 0) + len(each or ()))
+        starts = [None if each is None else at for each, at in zip(rows, ends, strict=False)]
+        own = pa.array([key for each in rows for key in each or ()], pa.string() if by_text else pa.int8())
+        items = of.array([value for each in rows for value in (each or {}).values()])
+        return pa.MapArray.from_arrays([*starts, ends[-1]], own, items)
+
+    return Drawn(dict[str if by_text else int, declared], st.dictionaries(keys, values, max_size=3), array)  # type: ignore[valid-type,misc]
+
+
+def _part_of_more(of: Drawn) -> Drawn:
+    """The same rows as a part of an array that has others around them."""
+
+    def array(values: list[Any]) -> Any:
+        return of.array([*values[:1], *values, *values[-1:]]).slice(len(values[:1]), len(values))
+
+    return of._replace(array=array)
 
 
 def _structs(drawn: list[tuple[Drawn, bool]]) -> Drawn:
@@ -119,11 +159,25 @@ def _encoded(of: Drawn) -> st.SearchStrategy[Drawn]:
     return st.sampled_from([of, of, _by_dictionary(of), _by_runs(of)])
 
 
+VIEWS: dict[str, Any] = {"view": pa.ListViewArray, "large view": pa.LargeListViewArray}
+
+
+def _with_lists(items: st.SearchStrategy[Drawn]) -> st.SearchStrategy[Drawn]:
+    """Lists and maps of these."""
+    kinds = st.sampled_from(["plain", "large", "fixed", *VIEWS])
+    return st.builds(_lists, items, st.booleans(), kinds) | st.builds(_maps, items, st.booleans(), st.booleans())
+
+
+def _with_structs(parts: st.SearchStrategy[Drawn]) -> st.SearchStrategy[Drawn]:
+    return st.lists(st.tuples(parts, st.booleans()), max_size=2).map(_structs)
+
+
 leaves = st.sampled_from(LEAVES).flatmap(_encoded)
-inner = leaves | st.builds(_lists, leaves, st.booleans(), st.booleans())
-structs = st.lists(st.tuples(inner, st.booleans()), max_size=2).map(_structs)
-nested = st.lists(st.tuples(inner | structs, st.booleans()), max_size=2).map(_structs)
-types = leaves | st.builds(_lists, inner, st.booleans(), st.booleans()) | structs | nested
+inner = leaves | _with_lists(leaves)
+structs = _with_structs(inner)
+nested = _with_structs(inner | structs | _with_lists(structs))
+whole = leaves | _with_lists(inner | structs) | structs | nested | _with_lists(nested)
+types = whole | whole.map(_part_of_more)
 
 
 class Table(NamedTuple):
@@ -239,11 +293,20 @@ def _rows_of_first(found: Any) -> Any:
     return found.places[rows].tolist(), values, dead
 
 
+def _unlike(declared: Any) -> Any:
+    """A column of one null, which no list, map or Struct is read of where it lies."""
+    options = get_args(declared) if isinstance(declared, UnionType) else (declared,)
+    is_list = any(get_origin(of) is list and get_args(of)[0] in (int, float, bool, str) for of in options)
+    if is_list or all(of in (NoneType, *PLAIN) for of in options):
+        return pa.nulls(1)
+    return pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.nulls(1)])
+
+
 @given(tables(), changes_of_bytes | st.just([]))
 def test_records_with_and_without_structs_of_their_own_are_read_alike_side_by_side(
     table: Table, changes: Changes
 ) -> None:
-    without = stream(pa.record_batch({name: pa.nulls(1) for name in table.event.__struct_fields__}))
+    without = stream(pa.record_batch({name: _unlike(of) for name, of in table.event.__annotations__.items()}))
     form = ArrowColumns(table.event)
     for record in table.records:
         record = _damaged(record, changes) if changes else record

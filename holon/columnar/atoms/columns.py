@@ -30,10 +30,11 @@ Kind = Literal[
     "floats",
     "bools",
     "texts",
+    "rows",
 ]
 """Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone, as epoch ms. Datetimes, and
-decimals, are two numbers each; ints and the like are lists of such. Objects are Python's, of any type; with the path ()
-they are the rows, as dicts.
+decimals, are two numbers each; ints and the like are lists of such. Rows are lists, or maps, of items that have columns
+of their own, by a layout. Objects are Python's, of any type; with the path () they are the rows, as dicts.
 
 A dense union has, for each event, the number of its alternative, and its place in that one's columns. ``kinds`` is a
 column of int8 that has the number only; the columns of all alternatives have a place for each event.
@@ -59,13 +60,15 @@ class Layout:
 
     ``alternatives`` are those of its union, in their order. Columns have exactly the types of their kinds, unless there
     is a ``refusal``: then it returns why a column of a type cannot be read, and others become the type of their kind.
-    Columns of ``defaults`` may be missing: of objects each is ``ABSENT`` then, of other kinds the default.
+    Columns of ``defaults`` may be missing: of objects each is ``ABSENT`` then, of other kinds the default. ``inside``
+    are the layouts of columns of rows: their paths begin at an item, those of maps with ``"key"`` or ``"value"``.
     """
 
     columns: Mapping[str, tuple[Path, Kind]]
     alternatives: tuple[str, ...] = ()
     refusal: Callable[[str, Any], str | None] | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    inside: Mapping[str, Layout] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -74,7 +77,8 @@ class Column:
 
     ``unfit``: rows without a value, and why; ``beyond``: objects of rows that the numbers do not hold, as ints of more
     than 64 bits. ``scales``: zones of datetimes (their numbers are microseconds), exponents of decimals. ``items`` are
-    those of all lists of a column, and ``spans`` where in these each list begins and ends.
+    those of all lists of a column, and ``spans`` where in these each list begins and ends; ``inside`` are the columns
+    of items where these have several.
     For a union ``numbers`` are the alternatives, and ``places`` those in their columns; ``heights`` are those of the
     alternatives. Before unions are ``joined``, both can be anything.
     """
@@ -91,27 +95,38 @@ class Column:
     scales: NDArray[np.int64] | None = None
     items: Column | None = None
     spans: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    inside: Mapping[str, Column] | None = None
 
 
 ABSENT: Any = object()
 """The object of each row of a column that a batch does not have."""
 
 
-def absent_column(kind: Kind, default: Any, count: int) -> Column:
-    """A column that is not there: the same in each row."""
+def absent_column(kind: Kind, default: Any, count: int, inside: Layout | None = None) -> Column:
+    """A column that is not there: the same in each row. ``inside``: its layout, if it is one of rows."""
     if kind == "object":
         return Column(count, objects=[ABSENT] * count)
     valid = np.zeros(count, np.bool_) if default is None else None
     if kind == "struct":
         return Column(count, valid=valid)
+    nothing = np.zeros(count, np.int64)
+    if kind == "rows":
+        assert inside is not None
+        return Column(count, valid=valid, spans=(nothing, nothing), inside=absent_columns(inside, 0))
     if kind in ITEMS:
-        nothing = np.zeros(count, np.int64)
         return Column(count, valid=valid, items=absent_column(ITEMS[kind], None, 0), spans=(nothing, nothing))
     if kind == "text":
         return Column(count, texts=Texts.of([default or ""] * count), valid=valid)
     dtype = np.bool_ if kind == "bool" else _DTYPES[kind]
     scales = np.zeros(count, np.int64) if kind in SCALED else None
     return Column(count, np.full(count, 0 if default is None else default, dtype), valid=valid, scales=scales)
+
+
+def absent_columns(layout: Layout, count: int) -> dict[str, Column]:
+    """All columns of a layout, which are null in each of so many rows."""
+    return {
+        name: absent_column(kind, None, count, layout.inside.get(name)) for name, (_, kind) in layout.columns.items()
+    }
 
 
 def read_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequence[bytes]) -> Column:
@@ -223,8 +238,8 @@ def _utf8(data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: Valid) -> 
     return right
 
 
-def joined(kind: Kind, parts: list[Column], records: Sequence[bytes]) -> Column:
-    """The columns of several atoms as one."""
+def joined(kind: Kind, parts: list[Column], records: Sequence[bytes], inside: Layout | None = None) -> Column:
+    """The columns of several atoms as one. ``inside``: their layout, if they are of rows."""
     if kind in ("kinds", "union"):
         parts = [_placed(part) for part in parts]
     if len(parts) == 1:
@@ -232,7 +247,10 @@ def joined(kind: Kind, parts: list[Column], records: Sequence[bytes]) -> Column:
     height = sum(part.height for part in parts)
     if kind in ("kinds", "union"):
         return _joined_unions(parts, height)
-    found = _joined_values(kind, parts, height, records)
+    if inside is None:
+        found = _joined_values(kind, parts, height, records)
+    else:
+        found = _joined_rows(parts, height, records, inside)
     if any(part.unfit or part.beyond for part in parts):
         found.unfit = _shifted(parts, [part.unfit for part in parts])
         found.beyond = _shifted(parts, [part.beyond for part in parts])
@@ -242,9 +260,7 @@ def joined(kind: Kind, parts: list[Column], records: Sequence[bytes]) -> Column:
 def _joined_values(kind: Kind, parts: list[Column], height: int, records: Sequence[bytes]) -> Column:
     if kind == "object":
         return Column(height, objects=[each for part in parts for each in part.objects or ()])
-    valid = None
-    if any(part.valid is not None for part in parts):
-        valid = np.concatenate([np.ones(p.height, np.bool_) if p.valid is None else p.valid for p in parts])
+    valid = _joined_valid(parts)
     if kind == "struct":
         return Column(height, valid=valid)
     if kind in ITEMS:
@@ -260,15 +276,38 @@ def _joined_values(kind: Kind, parts: list[Column], height: int, records: Sequen
     return Column(height, np.concatenate([np.empty(0, dtype), *_arrays(parts)]), valid=valid, scales=scales)
 
 
+def _joined_valid(parts: list[Column]) -> Valid:
+    if all(part.valid is None for part in parts):
+        return None
+    return np.concatenate([np.ones(part.height, np.bool_) if part.valid is None else part.valid for part in parts])
+
+
 def _joined_lists(kind: Kind, parts: list[Column], height: int, valid: Valid, records: Sequence[bytes]) -> Column:
     items = [part.items for part in parts if part.items is not None]
-    before = np.cumsum([0, *(each.height for each in items)])
+    spans = _joined_spans(parts, [each.height for each in items])
+    return Column(height, valid=valid, items=joined(ITEMS[kind], items, records), spans=spans)
+
+
+def _joined_rows(parts: list[Column], height: int, records: Sequence[bytes], layout: Layout) -> Column:
+    """Lists of items that have several columns."""
+    items = [part.inside for part in parts if part.inside is not None]
+    spans = _joined_spans(parts, [next(iter(each.values())).height for each in items])
+    inside = {
+        name: joined(kind, [each[name] for each in items], records, layout.inside.get(name))
+        for name, (_, kind) in layout.columns.items()
+    }
+    return Column(height, valid=_joined_valid(parts), spans=spans, inside=inside)
+
+
+def _joined_spans(parts: list[Column], heights: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places of the lists of all parts among the items of all, of which each part has so many."""
+    before = np.cumsum([0, *heights])
     spans = [part.spans for part in parts if part.spans is not None]
     starts, ends = (
         np.concatenate([np.empty(0, np.int64), *(each[side] + at for each, at in zip(spans, before, strict=False))])
         for side in (0, 1)
     )
-    return Column(height, valid=valid, items=joined(ITEMS[kind], items, records), spans=(starts, ends))
+    return starts, ends
 
 
 def _shifted(parts: list[Column], rows: list[Mapping[int, Any] | None]) -> dict[int, Any]:

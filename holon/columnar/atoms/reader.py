@@ -8,28 +8,17 @@ a type that is not read. Of other columns only the lengths are checked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holon.columnar.atoms.columns import (
-    ITEMS,
-    SCALED,
-    TYPES,
-    Column,
-    Kind,
-    Layout,
-    Path,
-    absent_column,
-    joined,
-    read_column,
-)
+from holon.columnar.atoms.adapting import adapted_column, field_or_null
+from holon.columnar.atoms.columns import TYPES, Column, Kind, Layout, Path, absent_column, joined, read_column
 from holon.columnar.atoms.inflation import INFLATED_BYTES, inflated_bytes
-from holon.columnar.atoms.lazy import lazy_column
-from holon.columnar.atoms.types import REFUSALS, adapted, checked, first_line, list_spans, plain, python_values
+from holon.columnar.atoms.types import REFUSALS, first_line
 from holon.columnar.payloads import BinaryColumn
 from holon.errors import DeserializationError
 
@@ -59,10 +48,12 @@ class Atoms:
     """The events of a run of records.
 
     ``rows`` are the indexes of the records that the events are in, ``places`` their places there; ``bad`` are the
-    records that are no atoms, with the reason. ``parts`` are the columns of each batch, by ``kinds``.
+    records that are no atoms, with the reason. ``parts`` are the columns of each batch, by ``kinds``; ``inside`` are
+    the layouts of those of rows.
     """
 
     kinds: Mapping[str, Kind]
+    inside: Mapping[str, Layout]
     records: Sequence[bytes]
     rows: NDArray[np.intp]
     places: NDArray[np.int64]
@@ -75,7 +66,7 @@ class Atoms:
     def columns(self) -> dict[str, Column]:
         """Those of all records together. Columns within a union have the rows of their alternative only."""
         return {
-            name: joined(kind, [part[number] for part in self.parts], self.records)
+            name: joined(kind, [part[number] for part in self.parts], self.records, self.inside.get(name))
             for number, (name, kind) in enumerate(self.kinds.items())
         }
 
@@ -89,7 +80,7 @@ class AtomReader:
     def __init__(self, *layouts: Layout) -> None:
         self.layouts = layouts
         self.kinds: dict[str, Kind] = {name: kind for name, (_, kind) in layouts[0].columns.items()}
-        self._has_texts = not {"text", "texts"}.isdisjoint(self.kinds.values())
+        self._has_texts = not {"text", "texts", "rows"}.isdisjoint(self.kinds.values())
         self._schemas: dict[bytes, pa.Schema] = {}
         self._found: tuple[pa.Schema | None, tuple[Layout, list[_Where | None]]] = (None, (layouts[0], []))
 
@@ -111,7 +102,7 @@ class AtomReader:
         rows = np.repeat(np.array([index for index, _ in found], np.intp), heights)
         places = np.concatenate([np.empty(0, np.int64), *(np.arange(height) for height in heights)])
         parts = [batch.columns for _, batches in found for batch in batches]
-        return Atoms(self.kinds, records, rows, places, parts, bad)
+        return Atoms(self.kinds, self.layouts[0].inside, records, rows, places, parts, bad)
 
     def events_in(self, payload: bytes) -> int:
         """How many events a record holds; 1 if it is no atom, or not of these columns."""
@@ -179,10 +170,11 @@ class AtomReader:
         try:
             for at, (name, (path, kind)) in zip(places, layout.columns.items(), strict=True):
                 if at is None:
-                    columns.append(absent_column(kind, layout.defaults[name], batch.num_rows))
+                    default, inside = layout.defaults[name], layout.inside.get(name)
+                    columns.append(absent_column(kind, default, batch.num_rows, inside))
                     continue
                 array = _array(batch, tops, at.places, nulls) if path else batch.to_struct_array()
-                read = read_column if at.exact else _adapted_column
+                read = read_column if at.exact else adapted_column
                 columns.append(read(array, name, kind, layout, records))
         except REFUSALS as error:
             raise DeserializationError(f"column {name} cannot be read: {first_line(error)}") from error
@@ -244,51 +236,6 @@ def _valid(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _adapted_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequence[bytes]) -> Column:
-    """As ``read_column``, of an array of another type than its kind has."""
-    if kind == "object":
-        values, unfit = python_values(array)
-        return Column(len(array), objects=values, unfit=unfit)
-    if kind == "struct":
-        return read_column(checked(array), name, kind, layout, records)
-    if kind in SCALED:
-        return lazy_column(array, kind)
-    if kind in ITEMS:
-        return _list_column(plain(checked(array)), name, kind, layout, records)
-    if kind == "text" and isinstance(array, pa.DictionaryArray) and len(array.dictionary):
-        return _texts_by_dictionary(checked(array), name, layout, records)
-    array, beyond, unfit = adapted(array, kind)
-    found = read_column(array, name, kind, layout, records)
-    return replace(found, beyond=beyond, unfit={**(found.unfit or {}), **unfit})
-
-
-def _list_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequence[bytes]) -> Column:
-    """Lists of any type: the items of all, and where each list has its own."""
-    valid = np.asarray(array.is_valid()) if array.null_count else None
-    if pa.types.is_null(array.type):
-        return absent_column(kind, None, len(array))
-    starts, ends = list_spans(array)
-    if valid is not None:  # there are any places where a view is null
-        starts, ends = np.where(valid, starts, 0), np.where(valid, ends, 0)
-    items = array.values
-    read = read_column if items.type == TYPES[ITEMS[kind]] else _adapted_column
-    return Column(len(array), valid=valid, items=read(items, name, ITEMS[kind], layout, records), spans=(starts, ends))
-
-
-def _texts_by_dictionary(array: Any, name: str, layout: Layout, records: Sequence[bytes]) -> Column:
-    """Each row is the place of its text in the dictionary, which is not copied."""
-    texts = array.dictionary
-    read = read_column if texts.type == TYPES["text"] else _adapted_column
-    known = read(texts, name, "text", layout, records)
-    assert known.texts is not None
-    indices = np.asarray(array.indices.fill_null(0)).astype(np.intp)
-    valid = None
-    if array.indices.null_count or known.valid is not None:
-        valid = np.asarray(array.indices.is_valid())
-        valid = valid if known.valid is None else valid & known.valid[indices]
-    return Column(len(array), texts=known.texts.take(indices), valid=valid)
-
-
 def _places(schema: pa.Schema, path: Path, full: str, kind: Kind, layout: Layout) -> _Where:
     """Where the column is; types are checked before arrays, which not all of them can be made into."""
     places: list[int] = []
@@ -343,16 +290,5 @@ def _array(batch: pa.RecordBatch, tops: dict[int, Any], places: list[int], nulls
     if array is None:
         array = tops[places[0]] = batch.column(places[0])
     for at in places[1:]:
-        array = _field_or_null(array, at) if nulls and array.buffers()[0] is not None else array.field(at)
+        array = field_or_null(array, at) if nulls and array.buffers()[0] is not None else array.field(at)
     return array
-
-
-def _field_or_null(array: Any, at: int) -> Any:
-    """A field of structs, null where these are. Arrow cannot mark that in runs and unions, and writes a wrong count."""
-    of = array.type.field(at).type
-    if pa.types.is_null(of):
-        return array.field(at)
-    if not (pa.types.is_run_end_encoded(of) or pa.types.is_union(of)):
-        return array.flatten()[at]
-    rows = pa.array(np.arange(len(array)), mask=~np.asarray(array.is_valid()))
-    return plain(checked(array.field(at))).take(rows)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holon.columnar.atoms.columns import TYPES, Kind
+from holon.columnar.atoms.repetition import check_repetition
 
 REFUSALS = (pa.ArrowException, OSError, EOFError, ValueError, KeyError, ArithmeticError, NotImplementedError)
 """Errors of Arrow and of pyarrow on bytes that are not their own, and on values that Python does not have.
@@ -125,6 +126,7 @@ def checked(array: Any) -> Any:
         array.view(_BYTES[of]).validate(full=True)
     elif not pa.types.is_primitive(of):
         array.validate(full=True)
+    check_repetition(array)
     return array
 
 
@@ -234,18 +236,6 @@ def _with_plain_parts(array: Any) -> Any:
     if pa.types.is_map(of):
         made = [pa.StructArray.from_arrays(made, fields=[whole.key_field, whole.item_field])]
     return pa.Array.from_buffers(whole, len(array), buffers, offset=0, children=made)
-
-
-def list_spans(array: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where in its ``values`` each list begins and ends; anywhere where it is null."""
-    of, count = array.type, len(array)
-    if pa.types.is_fixed_size_list(of):
-        starts = (np.arange(count, dtype=np.int64) + array.offset) * of.list_size
-        return starts, starts + of.list_size
-    offsets = np.asarray(array.offsets).astype(np.int64)
-    if pa.types.is_list_view(of) or pa.types.is_large_list_view(of):
-        return offsets, offsets + np.asarray(array.sizes)
-    return offsets[:count], offsets[1 : count + 1]
 
 
 def _own_buffers(of: Any) -> int:

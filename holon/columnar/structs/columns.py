@@ -113,7 +113,7 @@ class Lists(ObjectColumn):
     def _made(self) -> list[Any]:
         values, starts, lengths = self._values, self._starts, self._lengths()
         offsets = _offsets(lengths)
-        if offsets[-1] < len(values):
+        if offsets[-1] != len(values) or bool((starts != offsets[:-1])[starts >= 0].any()):  # items of their own
             values, starts = _taken(values, _index(starts, lengths)), np.where(starts < 0, starts, offsets[:-1])
         items = values.tolist() if isinstance(values, np.ndarray) else list(values)
         places = zip(starts.tolist(), lengths.tolist(), strict=True)

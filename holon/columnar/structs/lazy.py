@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.columnar.structs.decimals import Decimals, mantissa_and_exponent
 from holon.columnar.structs.kinds import MISSING, NULL, PRESENT
-from holon.columnar.structs.members import BuiltStructs, Members
+from holon.columnar.structs.members import BuiltDicts, BuiltStructs, Members
 from holon.columnar.structs.times import Datetimes
 
 Marks = NDArray[np.int64]
 
 _OTHER = 1 + max(MISSING, PRESENT, NULL)
-
-LazyValues = NDArray[Any] | Texts | BinaryColumn | Decimals | Datetimes | Members | BuiltStructs
 
 
 class ObjectColumn(Sequence[Any]):
@@ -63,6 +61,11 @@ class ObjectColumn(Sequence[Any]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({list(self[:3])!r}{'...' if len(self) > 3 else ''}, {len(self)} rows)"
+
+
+LazyValues = (
+    NDArray[Any] | Texts | BinaryColumn | Decimals | Datetimes | Members | BuiltStructs | BuiltDicts | ObjectColumn
+)
 
 
 class LazyColumn(ObjectColumn):

@@ -6,6 +6,7 @@ Members of an enum and values of a Literal are each one of a few objects; Struct
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Self, overload
 
 import msgspec
@@ -88,6 +89,41 @@ class BuiltStructs(Sequence[Any]):
 
     def __len__(self) -> int:
         return self._height
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+
+class BuiltDicts(Sequence[Any]):
+    """Row ``i`` is a dict of the keys and the values in row ``i`` of two columns of lists; empty where these are None.
+
+    Dicts are made of all items at once: a list of each row would be one more object for the garbage collector.
+    """
+
+    __slots__ = ("_keys", "_values")
+
+    def __init__(self, keys: Any, values: Any) -> None:
+        self._keys, self._values = keys, values
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """The rows of an index, a mask or a slice."""
+        return type(self)(self._keys.take(index), self._values.take(index))
+
+    def tolist(self) -> list[Any]:
+        """All of them."""
+        (keys, offsets), (values, _) = self._keys.flat(), self._values.flat()
+        keys, values = (items.tolist() if isinstance(items, np.ndarray) else list(items) for items in (keys, values))
+        return [dict(zip(keys[start:end], values[start:end], strict=True)) for start, end in pairwise(offsets.tolist())]
+
+    @overload
+    def __getitem__(self, row: int) -> Any: ...
+    @overload
+    def __getitem__(self, row: slice) -> BuiltDicts: ...
+    def __getitem__(self, row: int | slice) -> Any:
+        return self.take(row) if isinstance(row, slice) else self.take(np.array([row], np.intp)).tolist()[0]
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())

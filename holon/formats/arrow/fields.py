@@ -25,7 +25,8 @@ def _is_fixed(of: Any) -> bool:
     return _types.is_fixed_size_binary(of)
 
 
-def _is_list(of: Any) -> bool:
+def is_list(of: Any) -> bool:
+    """Whether it is one of the five types of lists."""
     return bool(
         _types.is_list(of) or _types.is_large_list(of) or _types.is_fixed_size_list(of)
         or _types.is_list_view(of) or _types.is_large_list_view(of)
@@ -41,7 +42,7 @@ _PYTHON: tuple[tuple[Check, str], ...] = (
     (_types.is_decimal, "decimal.Decimal"), (_types.is_timestamp, "datetime.datetime"),
     (_types.is_date, "datetime.date"), (_types.is_time, "datetime.time"), (_types.is_duration, "datetime.timedelta"),
     (_is_binary, "bytes"),
-    (_types.is_map, "dict"), (_types.is_struct, "a msgspec.Struct"), (_is_list, "list"),
+    (_types.is_map, "dict"), (_types.is_struct, "a msgspec.Struct"), (is_list, "list"),
 )  # fmt: skip
 """The Python type that a column is declared as."""
 
@@ -89,7 +90,7 @@ def refusal(name: str, info: inspect.Type, of: Any) -> str | None:
     if plain is not None:
         return None if plain[0](of) else mismatch(name, of, plain[1])
     if isinstance(info, _ITEMS):
-        return refusal(f"{name}[]", info.item_type, of.value_type) if _is_list(of) else mismatch(name, of, "list")
+        return refusal(f"{name}[]", info.item_type, of.value_type) if is_list(of) else mismatch(name, of, "list")
     if isinstance(info, inspect.DictType):
         if _types.is_map(of):
             keys, values = refusal(f"keys of {name}", info.key_type, of.key_type), of.item_type
@@ -127,9 +128,15 @@ def mismatch(name: str, of: Any, declared: str) -> str:
 def kind_refusal(name: str, kind: Any, of: Any) -> str | None:
     """As ``refusal``, for columns that are read as numbers or texts."""
     if kind in _OBJECTS:
-        return refusal(name, _OBJECTS[kind], of)
+        return refusal(name, _OBJECTS[kind], of) or (mismatch(name, of, "list") if _has_union(of) else None)
     names = {"text": "str", "time": "datetime.datetime"}
     return None if is_read_as(of, kind) else mismatch(name, of, names.get(kind) or str(kind))
+
+
+def _has_union(of: Any) -> bool:
+    """Whether lists of numbers or texts would be made of values of several types."""
+    of = value_type(of)
+    return _types.is_union(of) or (is_list(of) and _has_union(of.value_type))
 
 
 def _bare(info: inspect.Type) -> inspect.Type:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
@@ -31,6 +31,7 @@ KINDS: dict[Any, Kind] = {
 }  # fmt: skip
 """Types whose columns are numbers, texts, or lists of these."""
 Unfit = dict[int, str]
+Places = NDArray[np.int64]
 
 
 class Plain(NamedTuple):
@@ -125,29 +126,71 @@ def check_marks(of: Any) -> None:
         raise JobError(f"{of.__name__} has marked fields: Json and JsonColumns know them, formats of Arrow do not")
 
 
-def plain_column(one: Plain, column: Column, above: Valid = None, lacks: bool = False) -> tuple[Any, Unfit]:
+class Shaped(NamedTuple):
+    """A column of values that lie in ``depth`` lists, of a kind as ``Lists`` has it; in none, it is any column.
+
+    ``beyond``: ints of more than 64 bits, which lists have in place of the numbers at these rows.
+    """
+
+    column: Any
+    kind: str = "list"
+    depth: int = 0
+    beyond: Mapping[int, Any] = MappingProxyType({})
+
+    def objects(self) -> Any:
+        """The column with the right value in each row."""
+        if not self.beyond:
+            return self.column
+        marks = np.full(len(self.column), PRESENT, np.int64)
+        rows = np.array(list(self.beyond), np.intp)
+        return LazyColumn(self.column, marks).replaced(rows, list(self.beyond.values()))
+
+    def in_lists(self, starts: Places, ends: Places, there: NDArray[np.bool_]) -> Shaped:
+        """The column of lists of these values, None where no list is there."""
+        others: list[Any] = [None]
+        places = np.where(there, starts, -1)
+        for row, _ in rows_with(self.beyond, starts, ends):
+            items = range(int(starts[row]), int(ends[row]))
+            others.append([self.beyond.get(at, int(self.column[at])) for at in items])
+            places[row] = -len(others)
+        return Shaped(Lists(self.kind, self.depth + 1, self.column, places, ends, others), self.kind, self.depth + 1)
+
+
+def plain_column(
+    one: Plain, column: Column, above: Valid = None, lacks: bool = False, in_list: bool = False
+) -> tuple[Shaped, Unfit]:
     """The column as users get it, and the rows that are none.
 
     ``above``: the rows in which the Struct around it is there (None: all); ``lacks``: whether that one may be None.
+    ``in_list``: ints of any size are values.
     """
-    if one.kind in ITEMS:
-        return _lists(one, column, above)
-    values = _values(column)
     unfit = {row: f"column {one.name} is {why}" for row, why in (column.unfit or {}).items()}
-    beyond = column.beyond or {}
     if not one.nullable and column.valid is not None:
-        unfit = dict.fromkeys(_nulls(column.valid, above), _null(one)) | unfit
+        unfit = dict.fromkeys(nulls(column.valid, above), _null(one)) | unfit
+    if one.kind in ITEMS:
+        found, more = _lists(one, column, above)
+        return found, unfit | more
+    values = _values(column)
+    beyond = column.beyond or {}
     if not (one.is_lazy or lacks):
-        return values, unfit | dict.fromkeys(beyond, f"column {one.name} does not fit in 64 bits")
-    marks = np.full(column.height, PRESENT, np.int64)
-    if column.valid is not None:
-        marks[~column.valid] = NULL
+        if in_list:
+            return Shaped(values, one.kind, 0, beyond), unfit
+        return Shaped(values, one.kind), unfit | dict.fromkeys(beyond, f"column {one.name} does not fit in 64 bits")
+    marks = marks_of(column)
     if above is not None:
         marks[~above] = NULL
     if column.scales is not None:
         values = (Datetimes if one.kind == "datetime" else Decimals)(values, column.scales)
-    found = LazyColumn(values, marks)
-    return (found.replaced(np.array(list(beyond), np.intp), list(beyond.values())) if beyond else found), unfit
+    lazy = LazyColumn(values, marks)
+    return Shaped(lazy.replaced(np.array(list(beyond), np.intp), list(beyond.values())) if beyond else lazy), unfit
+
+
+def marks_of(column: Column) -> NDArray[np.int64]:
+    """Marks of rows as ``LazyColumn`` takes them: there, or null."""
+    marks = np.full(column.height, PRESENT, np.int64)
+    if column.valid is not None:
+        marks[~column.valid] = NULL
+    return marks
 
 
 def _null(one: Plain) -> str:
@@ -161,38 +204,26 @@ def _values(column: Column) -> Any:
     return column.numbers if column.texts is None else column.texts
 
 
-def _nulls(valid: NDArray[np.bool_], above: Valid) -> list[int]:
+def nulls(valid: NDArray[np.bool_], above: Valid) -> list[int]:
     """The rows that are null, and no Struct above them is."""
     return np.flatnonzero(~valid if above is None else ~valid & above).tolist()
 
 
-def _lists(one: Plain, column: Column, above: Valid) -> tuple[Any, Unfit]:
-    """A column of lists, and the rows that are none, or have an item that is none."""
+def _lists(one: Plain, column: Column, above: Valid) -> tuple[Shaped, Unfit]:
+    """A column of lists of numbers or texts, and the rows that have an item that is none."""
     items, spans = column.items, column.spans
     assert items is not None and spans is not None
-    starts, ends = spans
     there = np.ones(column.height, np.bool_) if column.valid is None else column.valid
-    unfit = {} if one.nullable else dict.fromkeys(_nulls(there, above), _null(one))
-    there = there if above is None else there & above
     why = dict.fromkeys([] if items.valid is None else np.flatnonzero(~items.valid).tolist(), "null") | dict(
         items.unfit or {}
     )
-    for row, item in _rows_with(why, starts, ends):
-        unfit[row] = f"column {one.name} has an item that is {why[item]}"
-    beyond = items.beyond or {}
-    others: list[Any] = [None]
-    starts = np.where(there, starts, -1)
-    if beyond:
-        values = items.numbers
-        assert values is not None
-        for row, _ in _rows_with(beyond, *spans):
-            others.append([beyond.get(at, int(values[at])) for at in range(int(spans[0][row]), int(ends[row]))])
-            starts[row] = -len(others)
-    return Lists(ITEMS[one.kind], 1, _values(items), starts, ends, others), unfit
+    unfit = {row: f"column {one.name} has an item that is {why[item]}" for row, item in rows_with(why, *spans)}
+    inner = Shaped(_values(items), ITEMS[one.kind], 0, items.beyond or {})
+    return inner.in_lists(*spans, there if above is None else there & above), unfit
 
 
-def _rows_with(items: Mapping[int, Any], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """The rows that have one of these items, and the first that each has."""
+def rows_with(items: Mapping[int, Any], starts: Places, ends: Places) -> list[tuple[int, int]]:
+    """The rows whose lists have one of these items, and the first that each has."""
     if not items:
         return []
     known = np.array(sorted(items), np.int64)

@@ -12,6 +12,7 @@ from holon.columnar.atoms.columns import ABSENT, Column, Kind, Layout, Path
 from holon.columnar.atoms.reader import AtomReader, Atoms
 from holon.columnar.atoms.writing import single
 from holon.formats.arrow.fields import LightRows, kind_refusal, refusal
+from holon.formats.arrow.nested import columns_of
 from holon.formats.arrow.plan import (
     KINDS,
     Plain,
@@ -25,7 +26,17 @@ from holon.formats.arrow.plan import (
     plain_kind,
     without_unfit,
 )
-from holon.formats.arrow.structs import Inner, NotInPlace, inner_columns, inner_field, inner_of
+from holon.formats.arrow.structs import (
+    Inner,
+    Items,
+    NotInPlace,
+    Part,
+    columns_in_place,
+    is_in_place,
+    layout_of,
+    part_of,
+    part_of_field,
+)
 from holon.formats.formats import Decoded, converted
 from holon.formats.json_columns import JsonColumns
 from holon.formats.record_fields import without_fields
@@ -39,18 +50,22 @@ ROWS = "rows"
 class ReadsAtoms:
     """The part that both formats of atoms share: which columns they read, and atoms as such."""
 
-    def __init__(self, plain: Sequence[Plain], rest: Sequence[Rest], inner: Sequence[Inner] = ()) -> None:
+    def __init__(self, plain: Sequence[Plain], rest: Sequence[Rest], inner: Sequence[Inner | Items] = ()) -> None:
         self._plain, self._rest, self.inner = tuple(plain), tuple(rest), tuple(inner)
-        parts = [part for one in inner for part in one.parts()]
-        self._inside: dict[str, Plain | Inner] = {part.name: part for part in parts}
-        columns: dict[str, tuple[Path, Kind]] = {one.name: (one.path, one.kind) for one in plain}
-        columns |= {part.name: (part.path, "struct" if isinstance(part, Inner) else part.kind) for part in parts}
-        columns |= {one.name: (one.path, "object") for one in rest}
-        defaults = {one.name: one.default for one in plain if one.default is not msgspec.NODEFAULT}
-        for struct in inner:
-            defaults |= struct.defaults()
-        defaults |= {one.name: ABSENT for one in rest if one.may_lack}
-        self._reader = AtomReader(Layout(columns, refusal=self._refusal, defaults=defaults))
+        self._inside: dict[str, tuple[Part, str]] = {
+            part.name: (part, one.name) for one in inner for part in one.parts()
+        }
+        known = layout_of([*plain, *inner])
+        objects: dict[str, tuple[Path, Kind]] = {one.name: (one.path, "object") for one in rest}
+        absent = {one.name: ABSENT for one in rest if one.may_lack}
+        self._reader = AtomReader(
+            Layout(
+                {**known.columns, **objects},
+                refusal=self._refusal,
+                defaults={**known.defaults, **absent},
+                inside=known.inside,
+            )
+        )
 
     def events_in(self, payload: bytes) -> int:
         """How many rows an atom has; 1 if it is dead as a whole."""
@@ -61,14 +76,11 @@ class ReadsAtoms:
         return single(self._reader.batches_of(payload), place)
 
     def _refusal(self, name: str, of: Any) -> str | None:
-        """Why a column of a type cannot be read; raises ``NotInPlace`` for Structs that are read otherwise."""
-        part = self._inside.get(name)
-        if isinstance(part, Inner):
-            part.check(of)
-            return None
-        if part is not None:
-            if kind_refusal(name, part.kind, of) is not None:
-                raise NotInPlace(name)
+        """Why a column of a type cannot be read; raises ``NotInPlace`` for parts that are read otherwise."""
+        if name in self._inside:
+            part, whole = self._inside[name]
+            if not is_in_place(part, of):
+                raise NotInPlace(whole)
             return None
         for plain in self._plain:
             if plain.name == name:
@@ -108,13 +120,14 @@ class ReadsAtoms:
 class ColumnsOfAtoms(ReadsAtoms, Generic[E]):
     """Rows as columns of a Struct, or of names.
 
-    ``in_place``: fields of Structs are read where they lie, or ``NotInPlace`` is raised; else msgspec makes Structs.
+    Structs, lists and maps are read where they lie, or ``NotInPlace`` is raised; but msgspec makes those named in
+    ``by_msgspec`` (None: all).
     """
 
-    def __init__(self, columns: Mapping[str, Any] | type[E] | Any, in_place: bool) -> None:
+    def __init__(self, columns: Mapping[str, Any] | type[E] | Any, by_msgspec: frozenset[str] | None) -> None:
         self.type: Any = None if isinstance(columns, Mapping) else columns
         self.columns: dict[str, Any] = dict(columns) if isinstance(columns, Mapping) else {}
-        self._in_place = in_place
+        self._by_msgspec = by_msgspec
         self._objects_as: Any = None
         self._names: dict[str, str] = {}
         if self.type is None:
@@ -129,9 +142,12 @@ class ColumnsOfAtoms(ReadsAtoms, Generic[E]):
         self._lazy = frozenset(one.name for one in plain if one.is_lazy)
         super().__init__(plain, rest, inner)
 
-    def _of_mapping(self) -> tuple[list[Plain], list[Inner], list[Rest]]:
+    def _is_in_place(self, name: str) -> bool:
+        return self._by_msgspec is not None and name not in self._by_msgspec
+
+    def _of_mapping(self) -> tuple[list[Plain], list[Inner | Items], list[Rest]]:
         plain: list[Plain] = []
-        inner: list[Inner] = []
+        inner: list[Inner | Items] = []
         rest: list[Rest] = []
         fields: list[Any] = []
         for name, of in self.columns.items():
@@ -140,8 +156,8 @@ class ColumnsOfAtoms(ReadsAtoms, Generic[E]):
             if kind is not None:
                 plain.append(Plain(name, path, kind, nullable))
                 continue
-            if self._in_place and (struct := inner_of(name, path, of)) is not None:
-                inner.append(struct)
+            if self._is_in_place(name) and (part := part_of(name, path, of)) is not None:
+                inner.append(part)
                 continue
             number = f"column_{len(fields)}"
             fields.append((number, of, msgspec.field(name=name)))
@@ -151,12 +167,12 @@ class ColumnsOfAtoms(ReadsAtoms, Generic[E]):
             self._objects_as = msgspec.defstruct("Columns", fields)
         return plain, inner, rest
 
-    def _of_struct(self) -> tuple[list[Plain], list[Inner], list[Rest]]:
+    def _of_struct(self) -> tuple[list[Plain], list[Inner | Items], list[Rest]]:
         if is_read_whole(self.type):
             self._objects_as = self.type
             return [], [], [Rest(ROWS, ())]
         plain: list[Plain] = []
-        inner: list[Inner] = []
+        inner: list[Inner | Items] = []
         rest: list[Rest] = []
         checks_itself = hasattr(self.type, "__post_init__")
         for field in msgspec.structs.fields(self.type):
@@ -165,11 +181,11 @@ class ColumnsOfAtoms(ReadsAtoms, Generic[E]):
                 default = field.default if field.default_factory is msgspec.NODEFAULT else ()
                 plain.append(Plain(field.name, (field.encode_name,), kind, nullable, default))
                 continue
-            struct = None
-            if self._in_place and not checks_itself:
-                struct = inner_field(field.name, (field.encode_name,), field)
-            if struct is not None:
-                inner.append(struct)
+            part = None
+            if self._is_in_place(field.name) and not checks_itself:
+                part = part_of_field(field.name, (field.encode_name,), field)
+            if part is not None:
+                inner.append(part)
             else:
                 info = info_of(field.name, field.type)
                 rest.append(Rest(field.encode_name, (field.encode_name,), info, not field.required))
@@ -183,7 +199,7 @@ class ColumnsOfAtoms(ReadsAtoms, Generic[E]):
         made = [] if self._made is None else self._made.columns_read()
         return [
             *((one.name, one.kind, True) for one in self._plain),
-            *((name, "struct" if isinstance(part, Inner) else part.kind, True) for name, part in self._inside.items()),
+            *(each for part in self.inner for each in columns_in_place(part)),
             *((self._full(name), kind, False) for name, kind, _ in made),
         ]
 
@@ -201,13 +217,14 @@ class ColumnsOfAtoms(ReadsAtoms, Generic[E]):
         for one in self._plain:
             column = read[one.name]
             if one.name in self._lazy or column.valid is not None or column.unfit or column.beyond:
-                columns[one.name], more = plain_column(one, column)
+                found_column, more = plain_column(one, column)
+                columns[one.name] = found_column.column
                 unfit = more | unfit
             else:
                 columns[one.name] = column.numbers if column.texts is None else column.texts
-        for struct in self.inner:
-            inside, more = inner_columns(struct, read)
-            columns |= inside
+        for part in self.inner:
+            inside, more = columns_of(part, read)
+            columns |= {name: one.column for name, one in inside.items()}
             unfit = more | unfit
         if self._made is None and not unfit:
             return Decoded(found.rows, columns=columns, bad=found.bad, places=found.places)

@@ -16,7 +16,7 @@ def test_columns_that_msgspec_makes_are_of_their_rows_beside_dead_rows_of_either
 ) -> None:
     class Counted(msgspec.Struct):
         id: int
-        by_name: dict[str, int]
+        by_name: dict[str, int | str]
 
     ids = pa.array([None if n in dead else n for n in range(6)], pa.int64())
     counts = pa.array([{"a": n, "b": None if n in unfit else 1} for n in range(6)])

@@ -15,7 +15,7 @@ from holon import Json, JsonColumns
 from holon.arrow import ArrowColumns, write_atom
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.columns import Lists
-from holon.formats.arrow.structs import inner_of
+from holon.formats.arrow.structs import part_of
 from tests.unit.holon.formats.arrow_arrays import dictionary, runs
 
 
@@ -185,6 +185,6 @@ def test_other_columns_of_the_same_field_are_msgspecs_in_the_same_run() -> None:
     assert [form.events_in(record) for record in (*others, wrong, double)] == [2, 2, 1, 1]
 
 
-@pytest.mark.parametrize("declared", [Strict, Timed, Tree, Point | Strict, list[Point], Point | int, int])
+@pytest.mark.parametrize("declared", [Strict, Timed, Tree, Point | Strict, list[Strict], Point | int, int])
 def test_structs_about_which_more_than_their_fields_decides_are_msgspecs(declared: Any) -> None:
-    assert inner_of("x", ("x",), declared) is None
+    assert part_of("x", ("x",), declared) is None
