@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS
-from deploy.mutants.planted_code import CODE, LARGEST, VERSIONS
+from deploy.mutants.planted_code import CODE, LARGEST, LOOKUPS, VERSIONS
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
 from deploy.mutants.planted_files import FILES
 from deploy.mutants.planted_flows import FLOWS
@@ -31,6 +31,7 @@ MUTANTS = (
     *SEVERAL_TOPICS,
     *CODE,
     *LARGEST,
+    *LOOKUPS,
     *FLOWS,
     *FILES,
     *SESSIONS,

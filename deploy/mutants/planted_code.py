@@ -1,4 +1,4 @@
-"""Bugs in what is noticed of changed programs (code, types of state, nodes side by side), and in the largest keys."""
+"""Bugs in what is noticed of changed programs (code, types of state, nodes beside each other), and in finding keys."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ RULE = "tests/unit/nodes/machine/ownership/test_code_rule.py::"
 DRIFT = "tests/unit/nodes/machine/test_partition_drift.py::"
 DIALOGUES = "tests/unit/nodes/machine/test_ownership_dialogues.py::"
 
+INDEX = ("tests/unit/wcrdt/test_int_index.py",)
 BEST = ("tests/unit/wcrdt/test_lattices_best.py",)
 
 CODE = (
@@ -212,5 +213,29 @@ VERSIONS = (
         """        if False:
             self._over""",
         (_UPGRADES,),
+    ),
+)
+
+LOOKUPS = (
+    Mutant(
+        "a search for a key ends with the first run of slots",
+        "wcrdt/lattices/keyed/int_index.py",
+        "left = ~ends[each, first]",
+        "left = np.zeros(len(rows), np.bool_)",
+        tests=INDEX,
+    ),
+    Mutant(
+        "a compiled search for a key takes the first slot that is taken",
+        "holon/columnar/int_index_kernel.py",
+        "if number_at(stored, place) == key:",
+        "if number_at(stored, place) == key or place > 1:",
+        tests=INDEX,
+    ),
+    Mutant(
+        "of equal integers that lie close the last one gets the slot",
+        "holon/columnar/int_index_kernel.py",
+        "if distance >= np.uint64(slots) or place_at(table, np.int64(distance)) < _NONE:",
+        "if distance >= np.uint64(slots):",
+        tests=INDEX,
     ),
 )

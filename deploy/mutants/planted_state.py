@@ -120,13 +120,6 @@ STATE = (
         "self._pairs = IntIndex(pairs)",
         tests=BY_KEY,
     ),
-    Mutant(
-        "a search for a key ends with the first run of slots",
-        "wcrdt/lattices/keyed/int_index.py",
-        "left = ~ends[each, first]",
-        "left = np.zeros(len(rows), np.bool_)",
-        tests=("tests/unit/wcrdt/test_int_index.py",),
-    ),
     # --- sketches of each key as columns ---
     Mutant(
         "a hash that waits is never compared with those that are sorted",

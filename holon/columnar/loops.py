@@ -1,11 +1,15 @@
-"""The compiled loops, where the process has them: the runtime installs them for formats and encoders.
+"""The compiled loops, where the process has them: the runtime installs them for formats, encoders and maps by key.
 
 They change the speed of what is done and never its result; without them everything is done in Python.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from wcrdt.lattices.keyed.int_index import install_loops
 
 
 class Loops(Protocol):
@@ -16,6 +20,8 @@ class Loops(Protocol):
     """
 
     secret: int
+
+    def address(self, column: NDArray[Any]) -> int: ...
 
     def project(self, *arguments: int) -> int: ...
 
@@ -29,6 +35,10 @@ class Loops(Protocol):
 
     def number_spans(self, *arguments: int) -> int: ...
 
+    def find_ints(self, *arguments: int) -> int: ...
+
+    def enter_ints(self, *arguments: int) -> int: ...
+
 
 _installed: list[Loops] = []
 
@@ -36,6 +46,7 @@ _installed: list[Loops] = []
 def install(loops: Loops | None) -> None:
     """From now on this process has these loops (None: none)."""
     _installed[:] = [] if loops is None else [loops]
+    install_loops(loops)
 
 
 def installed() -> Loops | None:

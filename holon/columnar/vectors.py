@@ -72,6 +72,19 @@ def place_at(typing_context: Any, table: Any, index: Any) -> Any:
 
 
 @intrinsic
+def put_place(typing_context: Any, table: Any, index: Any, value: Any) -> Any:
+    """``table[index] = value`` for a column of int32 at any address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_WORD, 2))
+        pointer = builder.inttoptr(builder.add(arguments[0], offset), ir.IntType(32).as_pointer())
+        builder.store(builder.trunc(arguments[2], ir.IntType(32)), pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
 def put_byte(typing_context: Any, address: Any, value: Any) -> Any:
     """Store one byte."""
 

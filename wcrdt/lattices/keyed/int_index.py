@@ -1,13 +1,14 @@
-"""Distinct integers and the place at which each was added: open addressing in NumPy, a column of keys at a time.
+"""Distinct integers and the place at which each was added: open addressing, a column of keys at a time.
 
-The table holds places, not integers, so that it costs 4 bytes a slot. Integers that lie close to each other have a slot
-each, in their order, and are not searched (``_low``). Else the slot of an integer depends on a secret of the
-process, where the runtime has drawn one, so that nobody can choose keys that collide. Places do not depend on it.
+Compiled loops do it where the runtime has installed them, else NumPy, both in the same tables. A table holds places,
+not integers, so that it costs 4 bytes a slot. Integers that lie close to each other have a slot each, in their order,
+and are not searched (``_low``). Else the slot of an integer depends on a secret of the process, where the runtime has
+drawn one, so that nobody can choose keys that collide. Places do not depend on it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,31 @@ _FEW = 128
 _RUN = np.arange(16)
 _NEXT = _RUN + 1
 
+_WORD = (1 << 64) - 1
 _SPREAD, _LEAST_SPREAD = 2, 64
 """Integers within so many times their number, and some more, lie close to each other."""
+_ROOM = 2048
+"""Slots on either side of integers that lie close, at most, beyond an eighth: those of a stream mostly go on."""
+_GROWTH = 512
+"""Rows by which a column grows, at most, beyond an eighth."""
+
+
+class IndexLoops(Protocol):
+    """The compiled loops of this file. All their arguments are int64: addresses of columns, and numbers."""
+
+    def address(self, column: NDArray[Any]) -> int: ...
+
+    def find_ints(self, *arguments: int) -> int: ...
+
+    def enter_ints(self, *arguments: int) -> int: ...
+
+
+_LOOPS: list[IndexLoops | None] = [None]
+
+
+def install_loops(loops: IndexLoops | None) -> None:
+    """From now on this process has these loops (None: none)."""
+    _LOOPS[0] = loops
 
 
 def install_secret(secret: int) -> None:
@@ -44,7 +68,7 @@ class IntIndex:
     __slots__ = ("_bits", "_factor", "_keys", "_low", "_table", "count")
 
     def __init__(self, keys: Ints | None = None) -> None:
-        self._keys = np.empty(0, np.int64) if keys is None else keys
+        self._keys = np.empty(0, np.int64) if keys is None else np.ascontiguousarray(keys, np.int64)
         self.count = len(self._keys)
         self._bits = 0
         self._low: int | None = None  # the integer of the first slot, where each has its own
@@ -75,6 +99,8 @@ class IntIndex:
     def find(self, keys: Ints) -> Ints:
         """The place of each, -1 where it is not there."""
         table = self._made()
+        if (loops := _LOOPS[0]) is not None and self.count:
+            return self._find_compiled(loops, keys, table)
         if self._low is not None:
             distances = _distances(keys, self._low)
             if not len(keys) or int(np.maximum.reduce(distances)) < len(table):
@@ -101,6 +127,22 @@ class IntIndex:
             rows, at, wanted = rows[left], runs[left, -1], wanted[left]
         return found
 
+    def _find_compiled(self, loops: IndexLoops, keys: Ints, table: NDArray[np.int32]) -> Ints:
+        at = loops.address
+        keys, stored, found = np.ascontiguousarray(keys, np.int64), self._keys, np.empty(len(keys), np.int64)
+        bits, low = (self._bits, 0) if self._low is None else (0, self._low)
+        loops.find_ints(
+            at(keys), len(keys), at(stored), at(table), len(table), low & _WORD, bits,
+            int(self._factor), at(found),
+        )  # fmt: skip
+        return found
+
+    def ascending(self) -> Ints | None:
+        """The places in the order of their integers; None where sorting them is as quick."""
+        if self._low is None or self._table is None:
+            return None
+        return self._table[self._table >= 0].astype(np.int64)
+
     def add(self, keys: Ints) -> None:
         """Add integers that are not there, each at the next place.
 
@@ -124,7 +166,7 @@ class IntIndex:
     def _made(self) -> NDArray[np.int32]:
         if self._table is None and self.count:
             low, high = int(self.keys.min()), int(self.keys.max())
-            room = (high - low) // 8 + 8
+            room = (high - low) // 8 + min(high - low, _ROOM) + 8
             self._low = None
             if high - low < _SPREAD * self.count + _LEAST_SPREAD:
                 table = np.full(high - low + 1 + 2 * room, -1, np.int32)
@@ -141,6 +183,9 @@ class IntIndex:
 
     def _place_apart(self, table: NDArray[np.int32], low: int, begin: int) -> bool:
         """Give the places from ``begin`` on slots of their own; False if one has none, or two have the same."""
+        if (loops := _LOOPS[0]) is not None:
+            where = loops.address(self._keys), begin, self.count, loops.address(table), len(table)
+            return not loops.enter_ints(*where, low & _WORD, 0, 0)
         distances = _distances(self._keys[begin : self.count], low)
         if int(np.maximum.reduce(distances)) >= len(table):
             return False
@@ -151,6 +196,10 @@ class IntIndex:
     def _place(self, table: NDArray[np.int32], begin: int) -> None:
         """Enter the places from ``begin`` on. Of several that meet in a free slot one gets it, the others go on."""
         stored, mask = self._keys, np.int64((1 << self._bits) - 1)
+        if (loops := _LOOPS[0]) is not None:
+            where = loops.address(stored), begin, self.count, loops.address(table), len(table)
+            loops.enter_ints(*where, 0, self._bits, int(self._factor))
+            return
         places = np.arange(begin, self.count, dtype=np.int32)
         slots = self._slots(stored[begin : self.count])
         while len(places) > _FEW:
@@ -187,7 +236,7 @@ class IntIndex:
 
 def _distances(keys: Ints, low: int) -> NDArray[np.uint64]:
     """How far each is above ``low``, which may be below all of 64 bits; beyond any table for one below it."""
-    return keys.view(np.uint64) - np.uint64(low & (1 << 64) - 1)
+    return keys.view(np.uint64) - np.uint64(low & _WORD)
 
 
 _NO_ROWS = np.empty(0, np.intp)
@@ -197,6 +246,6 @@ def with_room(column: NDArray[Any], rows: int, fill: Any = 0) -> NDArray[Any]:
     """The column itself if it has so many rows, else a longer copy; what is behind its rows holds ``fill``."""
     if len(column) >= rows:
         return column
-    longer = np.full(max(rows, len(column) + len(column) // 8 + 16), fill, column.dtype)
+    longer = np.full(max(rows, len(column) + len(column) // 8 + min(len(column), _GROWTH) + 16), fill, column.dtype)
     longer[: len(column)] = column
     return longer
