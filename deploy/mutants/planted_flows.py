@@ -57,7 +57,7 @@ FLOWS = (
     Mutant(
         "columns of ints are divided by zero without an error",
         "holon/dataflow/arithmetic.py",
-        "not _are_ints(numbers) or not np.all(numbers[1]) or",
+        "not _are_ints(numbers) or _has_zero(numbers[1]) or",
         "not _are_ints(numbers) or",
         tests=ARITHMETIC,
     ),

@@ -261,10 +261,11 @@ class Aggregation(Step):
 
 
 def _ones(rows: Rows) -> NDArray[np.int64]:
-    return np.broadcast_to(_ONE, len(rows))
+    return _ONES[: len(rows)] if len(rows) <= len(_ONES) else np.broadcast_to(_ONES[:1], len(rows))
 
 
-_ONE = np.int64(1)
+_ONES = np.broadcast_to(np.int64(1), 1 << 20)
+"""One number with a stride of 0: a part of it costs nothing."""
 
 
 @dataclass(eq=False)
@@ -383,7 +384,7 @@ class Top(Step):
         """The same of a column of numbers."""
         candidates = np.arange(len(values))
         if len(values) > self.n:
-            least = np.partition(values, -self.n)[-self.n]
+            least = np.maximum.reduce(values) if self.n == 1 else np.partition(values, -self.n)[-self.n]
             candidates = np.flatnonzero(values >= least)
         # Ascending from behind, read from behind: of equal ones the first comes first.
         order = len(candidates) - 1 - np.argsort(values[candidates][::-1], kind="stable")[::-1]

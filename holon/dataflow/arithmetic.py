@@ -85,7 +85,16 @@ def number_of(value: Any) -> Any:
 def _bounds(column: Any) -> tuple[int, int]:
     if isinstance(column, np.generic):
         return int(column), int(column)
-    return int(column.min()), int(column.max())
+    return int(np.minimum.reduce(column)), int(np.maximum.reduce(column))
+
+
+def _has_zero(column: Any) -> bool:
+    return bool(not column) if isinstance(column, np.generic) else int(np.count_nonzero(column)) < len(column)
+
+
+def _has_least(column: Any) -> bool:
+    """Whether the lowest int of 64 bits is there, which no other one is the opposite of."""
+    return int(column if isinstance(column, np.generic) else np.minimum.reduce(column)) == _LEAST
 
 
 def _fits(*ends: int) -> bool:
@@ -131,7 +140,7 @@ def _with_extremes(function: Callable[..., Any]) -> Quick:
 
 def _true_division(left: Any, right: Any) -> Column | None:
     numbers = _numbers(left, right)
-    if numbers is None or not np.all(numbers[1]):
+    if numbers is None or _has_zero(numbers[1]):
         return None
     if not all(column.dtype.kind == "f" or max(map(abs, _bounds(column))) <= _EXACT for column in numbers):
         return None
@@ -144,7 +153,7 @@ def _of_whole_numbers(function: Callable[..., Any]) -> Quick:
 
     def quick(left: Any, right: Any) -> Column | None:
         numbers = _numbers(left, right)
-        if numbers is None or not _are_ints(numbers) or not np.all(numbers[1]) or _bounds(numbers[0])[0] == _LEAST:
+        if numbers is None or not _are_ints(numbers) or _has_zero(numbers[1]) or _has_least(numbers[0]):
             return None
         return function(*numbers)
 
@@ -198,7 +207,7 @@ def _of_texts(function: Callable[..., Any], left: Any, right: Any) -> Column | N
 
 def _absolute(column: Any) -> Column | None:
     numbers = _numbers(column)
-    if numbers is None or (_are_ints(numbers) and _bounds(numbers[0])[0] == _LEAST):
+    if numbers is None or (_are_ints(numbers) and _has_least(numbers[0])):
         return None
     return np.abs(numbers[0])
 

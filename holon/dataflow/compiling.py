@@ -151,7 +151,7 @@ class _Fates:
         self._batch = batch
         self._counts: dict[int, NDArray[np.int64]] = {}
         self.taken = np.zeros(len(all_rows), np.bool_)
-        self.late = np.zeros(len(all_rows), np.bool_)
+        self._late: NDArray[np.bool_] | None = None
 
     def index_of(self, rows: Rows) -> NDArray[np.intp] | None:
         """The rows of the batch that these come from; None: each of itself, which costs no gathering."""
@@ -179,10 +179,16 @@ class _Fates:
         index = self.index_of(rows)
         self.taken[slice(None) if index is None else index] = True
 
+    def come_late(self, index: NDArray[np.intp]) -> None:
+        """A window was closed to these rows."""
+        if self._late is None:
+            self._late = np.zeros(len(self.all_rows), np.bool_)
+        self._late[index] = True
+
     def count(self, ctx: Context) -> None:
         """Rows that no branch has taken are late where a window was closed to them, else filtered."""
         others = len(self.taken) - int(np.count_nonzero(self.taken))
-        late = int(np.count_nonzero(self.late & ~self.taken)) if others else 0
+        late = 0 if self._late is None else int(np.count_nonzero(self._late & ~self.taken))
         ctx.count_late(late)
         ctx.count_filtered(others - late)
 
@@ -239,7 +245,7 @@ class _OfRecords(_Target):
 
     def _without_late(self, step: Aggregation, rows: Rows, late: NDArray[np.intp]) -> Rows:
         too_late = rows.take(late)
-        self.fates.late[too_late.index] = True
+        self.fates.come_late(too_late.index)
         if step.late is not None:
             step.late.pass_on(too_late, _OfRecords(self._ctx, self._outputs, self._states, self.fates, True))
         return rows.take(np.delete(np.arange(len(rows)), late))

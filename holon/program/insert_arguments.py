@@ -47,38 +47,54 @@ def check_heights(what: str, elements: Any, count: int) -> None:
 
 
 class RowWatermarks:
-    """The watermark before each element's row of the batch. Raises ``JobError`` for rows that are not of the batch."""
+    """The watermark before each element's row of the batch. Raises ``JobError`` for another number of rows."""
 
-    __slots__ = ("_all", "_rows")
+    __slots__ = ("_all", "_rows", "_what")
 
     def __init__(
         self, what: str, watermarks: NDArray[np.int64] | None, count: int, rows: NDArray[np.intp] | None
     ) -> None:
-        self._all, self._rows = watermarks, None
+        self._what, self._all, self._rows = what, watermarks, None
         if watermarks is None or (rows is None and count == len(watermarks)):
             return
-        height = len(watermarks)
-        if rows is None or len(rows) != count or (count and not 0 <= int(np.min(rows)) <= int(np.max(rows)) < height):
-            raise JobError(
-                f"{what!r}.insert_many: {count} times for a batch of {height} rows; pass rows= with the batch row of "
-                f"each element (lateness is decided row by row)"
-            )
+        if rows is None or len(rows) != count:
+            raise self._error(count, len(watermarks))
         self._rows = rows
 
+    def _error(self, count: int, height: int) -> JobError:
+        return JobError(
+            f"{self._what!r}.insert_many: {count} times for a batch of {height} rows; pass rows= with the batch row of "
+            f"each element (lateness is decided row by row)"
+        )
+
+    def check(self) -> None:
+        """Raise ``JobError`` for rows that are not of the batch."""
+        rows, height = self._rows, 0 if self._all is None else len(self._all)
+        if rows is None or not len(rows):
+            return
+        if not 0 <= int(np.minimum.reduce(rows)) <= int(np.maximum.reduce(rows)) < height:
+            raise self._error(len(rows), height)
+
     def each(self) -> NDArray[np.int64] | None:
-        """None where there is no batch."""
+        """None where there is no batch. Raises ``JobError`` for rows that are not of it."""
+        self.check()
         return self._all if self._all is None or self._rows is None else self._all[self._rows]
 
     def where_closed(self, windows: Assigner, times: NDArray[np.int64], lateness_ms: int) -> NDArray[np.int64] | None:
-        """As ``each``; None, too, where all windows of all times are open."""
-        return None if self.leave_open(windows, times, lateness_ms, 0) else self.each()
+        """As ``each``; None, too, where all windows of all times are open. Raises as that does, always."""
+        if self.leave_open(windows, times, lateness_ms, 0):
+            self.check()
+            return None
+        return self.each()
 
     def leave_open(self, windows: Assigner, times: NDArray[np.int64], lateness_ms: int, which: int) -> bool:
         """Whether the first (``which`` 0) or last (-1) window of each time is open at its row's watermark.
 
         False where that is seen row by row only.
         """
-        if self._all is None or type(windows) not in _ASCENDING or not len(times):
+        if self._all is None or type(windows) not in _ASCENDING:
+            return False
+        if type(times) is not np.ndarray or times.dtype != np.int64 or not len(times):
             return False
         last_ms = int(self._all[-1])  # watermarks ascend
         end_ms = windows.windows_for(int(np.minimum.reduce(times)))[which].end_ms

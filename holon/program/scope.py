@@ -178,11 +178,11 @@ class Scope:
         self._writable(name)
         if self.track_name == "window":
             raise TrackError(f"take_late of {name!r} in a handler, where insert gives False")
+        of_rows = RowWatermarks(name, self.row_watermarks, len(ts_ms), rows)
+        windows, by = self.windowed[name].windows, ts_ms if judged_ms is None else judged_ms
+        if of_rows.leave_open(windows, by, self.replica.lateness_ms, -1):
+            return np.empty(0, np.intp)  # wrong rows and times are refused by their insert
         times = checked_times(name, ts_ms)
-        of_rows = RowWatermarks(name, self.row_watermarks, len(times), rows)
-        windows = self.windowed[name].windows
-        if of_rows.leave_open(windows, times if judged_ms is None else judged_ms, self.replica.lateness_ms, -1):
-            return np.empty(0, np.intp)
         late = self._keep_late(name, times, of_rows.each(), rows, letters, judged_ms)
         self._count_late(sum(map(len, map(windows.windows_for, times[late].tolist()))))
         return late

@@ -89,14 +89,15 @@ class Groups:
     Groups of small numbers (``of_codes``) are found by counting; their rows are arranged on demand.
     """
 
-    __slots__ = ("_codes", "_order", "_present", "_sizes", "rows", "starts")
+    __slots__ = ("_codes", "_order", "_present", "_sizes", "_starts", "rows")
 
-    def __init__(self, order: Indices | None, starts: Indices, rows: int) -> None:
+    def __init__(self, order: Indices | None, starts: Indices | None, rows: int) -> None:
+        """``starts`` None: they are found from the sizes."""
         self._order = order
         self._codes: Ints | None = None
         self._present: Indices | None = None
         self._sizes: Indices | None = None
-        self.starts = starts
+        self._starts = starts
         self.rows = rows
 
     @classmethod
@@ -110,9 +111,17 @@ class Groups:
         tally = np.bincount(codes)
         present = tally.nonzero()[0]
         sizes = tally[present]
-        groups = cls(None, np.cumsum(sizes) - sizes, len(codes))
+        groups = cls(None, None, len(codes))
         groups._codes, groups._present, groups._sizes = codes, present, sizes
         return groups, present
+
+    @property
+    def starts(self) -> Indices:
+        """The row at which each begins, after arranging."""
+        if self._starts is None:
+            assert self._sizes is not None, "groups of codes have sizes"
+            self._starts = np.cumsum(self._sizes) - self._sizes
+        return self._starts
 
     @property
     def order(self) -> Indices | None:
@@ -158,7 +167,8 @@ class Groups:
     def sizes(self) -> Indices:
         """How many rows each has; not to be written."""
         if self._sizes is None:
-            self._sizes = np.diff(self.starts, append=self.rows)
+            assert self._starts is not None, "groups have starts or sizes"
+            self._sizes = np.diff(self._starts, append=self.rows)
         return self._sizes
 
     def sums(self, column: Ints) -> list[int]:

@@ -11,7 +11,7 @@ from wcrdt.lattice import Lattice, hands_over, type_of_wire
 from wcrdt.lattices.columns import Groups, height, take
 from wcrdt.lattices.folding import Folding, require_combining, require_same
 from wcrdt.lattices.keyed.columns import KeyedColumns, columns_from_wire, combined
-from wcrdt.lattices.keyed.elements import few_folded, grouped_keys, key_of, two_columns
+from wcrdt.lattices.keyed.elements import FEW_ROWS, few_folded, few_inserted, grouped_keys, key_of, two_columns
 from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, grouped
 from wcrdt.lattices.keyed.records import leaf_of
 from wcrdt.lattices.keyed.view import KeyedView
@@ -94,9 +94,10 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
         if not (rows := height((key_column, parts))):
             return self.bottom()
         self._wire = None
-        few = self._columns is None and len(self._entries) + rows < LEAST_KEYS
-        if few and (folded := few_folded(self.inner, key_column, parts, rows)):
-            return self._absorb(folded, actor)
+        if self._columns is None and rows <= FEW_ROWS and len(self._entries) + rows < LEAST_KEYS:
+            if isinstance(self.inner, Folding) and self.inner.folds:
+                return self._absorb(few_folded(self.inner, key_column, parts), actor)
+            return self.of_entries(few_inserted(self.inner, self._entries, (key_column, parts), actor))
         known = grouped(key_column) if self._leaf is not None and not self._mixed else None
         if known is not None and (self._columns or len(self._entries) + known[0].rows >= LEAST_KEYS):
             delta = self._insert_columns(*known, parts, actor)
@@ -116,9 +117,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
         except Unfit:
             return None
         self._columns = columns
-        delta = self.bottom()
-        delta._columns = changes if changes.height else None
-        return delta
+        return self.of_columns(changes) if changes.height else self.bottom()
 
     def _insert_objects(self, key_column: Any, parts: Any, known: tuple[Keys, Groups] | None, actor: int) -> Self:
         folds = isinstance(self.inner, Folding) and self.inner.folds

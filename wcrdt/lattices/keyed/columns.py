@@ -183,6 +183,9 @@ class KeyedColumns:
 
     def ordered(self) -> tuple[Keys, Indices]:
         """The keys in their order, and the row of each."""
+        if self.places is None and (rows := self.index.ascending()) is not None:
+            rows = rows if len(rows) == self.height else rows[rows < self.height]
+            return self.index.take(rows), rows
         keys = self.keys()
         order = keys.order()
         return (keys, np.arange(self.height)) if order is None else (keys.take(order), order)

@@ -10,7 +10,7 @@ from wcrdt.lattice import Lattice
 from wcrdt.lattices.columns import Groups, group_by, int_column, rows_of
 from wcrdt.lattices.folding import Folding
 
-_FEW_ROWS = 16
+FEW_ROWS = 16
 """So many rows cost less one by one than grouped."""
 
 
@@ -31,11 +31,29 @@ def grouped_keys(column: Any, stable: bool = True) -> tuple[list[Hashable], Grou
     return keys, groups
 
 
-def few_folded(inner: Lattice[Any, Any], keys: Any, parts: Any, rows: int) -> list[tuple[Hashable, Any]] | None:
-    """Of each row its key and its part as a partial; None for many rows, and where values of this shape do not fold."""
-    if rows > _FEW_ROWS or not (isinstance(inner, Folding) and inner.folds):
-        return None
+def few_folded(inner: Folding[Any, Any], keys: Any, parts: Any) -> list[tuple[Hashable, Any]]:
+    """Of each row its key and its part as a partial."""
     return list(zip(map(key_of, rows_of(keys)), map(inner.fold, rows_of(parts)), strict=True))
+
+
+def few_inserted(
+    inner: Lattice[Any, Any], entries: dict[Hashable, Any], elements: tuple[Any, Any], actor: int
+) -> dict[Hashable, Any]:
+    """Insert each row by itself, all of them or none; returns what was added, by key."""
+    keys, parts = elements
+    rows = list(zip(map(key_of, rows_of(keys)), rows_of(parts), strict=True))
+    for key, part in rows:
+        entries.get(key, inner).check(part)
+    added: dict[Hashable, Any] = {}
+    for key, part in rows:
+        if key not in entries:
+            entries[key] = inner.bottom()
+        change = entries[key].insert(part, actor=actor)
+        if key in added:
+            added[key].merge(change)
+        else:
+            added[key] = change
+    return added
 
 
 def two_columns(elements: Any) -> tuple[Any, Any]:

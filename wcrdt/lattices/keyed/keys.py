@@ -326,6 +326,10 @@ class KeyIndex:
             return Keys("i", [self._known().keys[rows]])
         return Keys(self.form, [store.take(rows) for store in self._stores])
 
+    def ascending(self) -> Ints | None:
+        """All places in the order of their keys, where that is known without sorting."""
+        return self._known().ascending() if self.form == "i" else None
+
     def find(self, keys: Keys) -> tuple[Ints, Ints]:
         """The place of each key, -1 where it is not there, and the numbers by which ``add`` adds those.
 

@@ -14,8 +14,9 @@ from wcrdt.lattice import type_of_wire
 Ints = NDArray[np.int64]
 
 _WIDTHS = (1, 2, 4)
+_KINDS = {width: np.dtype(f"<u{width}") for width in _WIDTHS}
 _WHOLE = 8
-_FEW = 256
+_FEW = 1024
 """So many steps show mostly that all of them are not narrower either."""
 
 
@@ -26,9 +27,12 @@ def narrow(column: Ints) -> list[Any]:
     that are too far apart are stored as they are.
     """
     least, width = _reach(column)
-    if len(column) > 1 and 1 < width < _WHOLE and _reach(_steps(column[:_FEW]))[1] < width:
-        steps = _steps(column)  # cannot overflow: the numbers are within 32 bits of each other
+    if len(column) > 1 and 1 < width < _WHOLE:
+        steps = _steps(column[:_FEW])  # cannot overflow: the numbers are within 32 bits of each other
         smaller, steps_width = _reach(steps)
+        if steps_width < width and len(column) > _FEW:
+            steps = _steps(column)
+            smaller, steps_width = _reach(steps)
         if steps_width < width:
             return [int(column[0]), *_packed(steps, smaller, steps_width)]
     return [None, *_packed(column, least, width)]
@@ -53,10 +57,7 @@ def _reach(column: Ints) -> tuple[int, int]:
 def _packed(column: Ints, least: int, width: int) -> tuple[int, int, bytes]:
     if width == _WHOLE:
         return least, width, column.astype("<i8").tobytes()
-    kind = f"<u{width}"
-    distances = column.astype(kind)  # cut off above, as what is taken away is, and the distances fit: so they are right
-    distances -= np.int64(least).astype(kind)
-    return least, width, distances.tobytes()
+    return least, width, (column - least).astype(_KINDS[width]).tobytes()  # no overflow: the distances fit
 
 
 def widened(wire: Any) -> Ints:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
-
 from wcrdt.codec import require
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices
@@ -85,12 +83,11 @@ class RecordLeaf(Leaf):
         return [part.fold(each, groups) for part, each in zip(self._parts, column, strict=True)]
 
     def prepare(self, rows: Indices, folded: list[Any], actor: int, height: int) -> tuple[Any, Mask]:
-        prepared, changed = [], np.zeros(len(rows), np.bool_)
-        for part, each in zip(self._parts, folded, strict=True):
-            made, rose = part.prepare(rows, each, actor, height)
-            prepared.append(made)
-            changed |= rose
-        return prepared, changed
+        found = [part.prepare(rows, each, actor, height) for part, each in zip(self._parts, folded, strict=True)]
+        changed = found[0][1]
+        for _, rose in found[1:]:
+            changed = changed | rose
+        return [prepared for prepared, _ in found], changed
 
     def prepare_join(self, rows: Indices, other: Self, height: int) -> tuple[Any, bool]:
         found = [

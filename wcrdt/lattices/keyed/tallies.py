@@ -51,13 +51,14 @@ class Table:
         return found
 
     def read(self, place: int, positions: Indices) -> Ints:
-        """The numbers of a place."""
-        column = self.columns.get(place)
-        if column is None:
-            return np.zeros(len(positions), np.int64)
-        if len(positions) and len(column) <= (last := int(np.maximum.reduce(positions))):
-            column = self.columns[place] = with_room(column, last + 1)
-        return column[positions]
+        """The numbers of a place, 0 where it has none."""
+        column = self.columns.get(place, _NOTHING)
+        try:
+            return column[positions]
+        except IndexError:  # rows that came after the last number
+            found, inside = np.zeros(len(positions), np.int64), positions < len(column)
+            found[inside] = column[positions[inside]]
+            return found
 
     def write(self, place: int, positions: Indices, numbers: Ints, height: int) -> None:
         height = height if self.index is None else self.index.count
@@ -66,17 +67,12 @@ class Table:
         self.columns[place] = column
 
     def at(self, place: int, rows: Indices) -> Ints:
-        """The numbers of a place in these rows of the map, 0 where it has none."""
-        column = self.columns.get(place)
-        if column is None:
-            return np.zeros(len(rows), np.int64)
-        if self.index is None and (not len(rows) or int(np.maximum.reduce(rows)) < len(column)):
-            return column[rows]
-        found = rows if self.index is None else self.index.find(rows)
-        inside = (found >= 0) & (found < len(column))
-        if inside.all():
-            return column[found]
-        return np.where(inside, column[np.where(inside, found, 0)], 0) if len(column) else np.zeros(len(rows), np.int64)
+        """The same for rows of the map."""
+        if self.index is None:
+            return self.read(place, rows)
+        found = self.index.find(rows)
+        there = found >= 0
+        return self.read(place, found) if there.all() else self.read(place, np.where(there, found, 0)) * there
 
     def rows(self, height: int) -> Ints:
         """The rows of the map that it has, of the first ones."""
@@ -134,18 +130,18 @@ class TallyLeaf(Leaf):
         return {0: gains, 1: gains - sums}
 
     def prepare(self, rows: Indices, folded: Amounts, actor: int, height: int) -> tuple[Any, Mask]:
-        changed = np.zeros(len(rows), np.bool_)
         given = {place: amount for place, amount in folded.items() if np.count_nonzero(amount)}
         if not given:
-            return [], changed
+            return [], np.zeros(len(rows), np.bool_)
         table = self._table(actor, len(rows), height)
         positions = table.positions(rows)
         after: Amounts = {}
+        changed: Any = np.False_
         for place, amount in given.items():
             after[place] = table.read(place, positions) + amount
             if int(np.minimum.reduce(after[place])) < 0:
                 raise Unfit  # beyond 64 bits
-            changed |= amount != 0
+            changed = changed | (amount != 0)
         return [(table, positions, self._carried(table, positions, after), height)], changed
 
     def _carried(self, table: Table, positions: Indices, after: Amounts) -> Amounts:
@@ -279,8 +275,10 @@ class TallyLeaf(Leaf):
             columns = {place: column for place, column in columns.items() if np.count_nonzero(column)}
             if not columns:
                 continue
-            there = np.logical_or.reduce([column != 0 for column in columns.values()])
-            full = int(np.count_nonzero(there)) == len(rows)
+            there: Any = np.False_
+            for column in columns.values():
+                there = there | (column != 0)
+            full = np.count_nonzero(there) == len(rows)
             packed = [[place, narrow(column if full else column[there])] for place, column in columns.items()]
             wire.append([actor, None if full else np.packbits(there).tobytes(), packed])
         return wire

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holon.errors import JobError
 from holon.program.insert_arguments import RowWatermarks
 from holon.program.late_inserts import late_places
 from wcrdt import Sliding, Tumbling
@@ -48,3 +51,22 @@ def test_other_assigners_and_the_end_of_the_input_are_seen_row_by_row() -> None:
     assert not RowWatermarks("state", np.array([END_OF_TIME_MS]), 1, None).leave_open(Tumbling(10), times, 0, 0)
     assert RowWatermarks("state", np.array([0]), 1, None).leave_open(Tumbling(10), times, 0, 0)
     assert not RowWatermarks("state", None, 1, None).leave_open(Tumbling(10), times, 0, 0)
+
+
+def test_rows_that_are_not_of_the_batch_are_refused_also_where_all_windows_are_open() -> None:
+    times, watermarks = np.array([1, 2]), np.array([0, 0, 0])
+    for rows in ([0, 3], [-1, 0]):
+        of_rows = RowWatermarks("state", watermarks, 2, np.array(rows))
+        assert of_rows.leave_open(Tumbling(10), times, 0, 0)
+        with pytest.raises(JobError, match="2 times for a batch of 3 rows"):
+            of_rows.where_closed(Tumbling(10), times, 0)
+        with pytest.raises(JobError, match="2 times for a batch of 3 rows"):
+            of_rows.each()
+    assert RowWatermarks("state", watermarks, 2, np.array([0, 2])).where_closed(Tumbling(10), times, 0) is None
+
+
+@pytest.mark.parametrize("times", [[1], np.array([1.0]), np.array([1], np.int32), np.array([], np.int64)], ids=repr)
+def test_times_that_are_no_column_of_64_bits_are_seen_row_by_row(times: Any) -> None:
+    assert not RowWatermarks("state", np.array([0] * len(times)), len(times), None).leave_open(
+        Tumbling(10), times, 0, 0
+    )
