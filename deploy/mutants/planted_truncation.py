@@ -215,6 +215,22 @@ ELASTIC = (
     ),
 )
 
+FULL_DISKS = tuple(
+    Mutant(name, "nodes/log/patient.py", old, new, tests=("tests/unit/nodes/log/test_patient.py",))
+    for name, old, new in (
+        (
+            "an append that waited for room is there twice",
+            "                return found\n",
+            "                return append()\n",
+        ),
+        (
+            "an append for which there is no room is passed over",
+            "                    error = full\n                    continue\n",
+            "                    return None\n",
+        ),
+    )
+)
+
 COPIED = ("tests/unit/transactional/test_copying.py",)
 
 PARTED = (

@@ -112,6 +112,10 @@ class LogFull(LogError):
     """No space on the device or in the map; nothing of the batch was appended."""
 
 
+class AddressSpaceFull(LogFull):
+    """The process may map no more memory: free space on the device does not help."""
+
+
 class LogDamaged(LogError):
     """Stored records cannot be read (truncated or overwritten file, unknown format version)."""
 

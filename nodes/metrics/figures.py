@@ -28,7 +28,7 @@ Labels = tuple[str, ...]
 class MetricFigures:
     """``values`` by metric and labels; ``histograms``: cumulative counts and sum, by metric; ``at_s`` is monotonic.
 
-    ``catalogue`` holds what a node of this kind may show.
+    ``catalogue`` holds what a node of this kind may show. ``problems``: why it is not ready, each in a sentence.
     """
 
     at_s: float = 0.0
@@ -38,6 +38,7 @@ class MetricFigures:
     values: dict[str, dict[Labels, float]] = field(default_factory=dict)
     histograms: dict[str, tuple[list[tuple[str, float]], float]] = field(default_factory=dict)
     catalogue: Mapping[str, Metric] = field(default_factory=lambda: METRICS)
+    problems: tuple[str, ...] = ()
 
 
 class Desk(ABC):

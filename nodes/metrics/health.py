@@ -35,8 +35,8 @@ def live(stuck_s: float, limits: HealthLimits) -> Health:
 
 
 def ready(alive: Health, figures: MetricFigures, log_silent_s: float, limits: HealthLimits) -> Health:
-    """Alive, joined, its partitions loaded, caught up with the input, and the log answers."""
-    problems = list(alive.problems)
+    """Alive, without problems, joined, its partitions loaded, caught up with the input, and the log answers."""
+    problems = [*alive.problems, *figures.problems]
     if not figures.joined:
         problems.append("the node has not joined the job")
     if figures.loading:

@@ -16,6 +16,7 @@ from nodes.checkpoints.saver import ThreadSaver
 from nodes.checkpoints.store_retries import PatientCheckpoints
 from nodes.errors import RunFailed, UnknownName
 from nodes.log import Log, TopicPartition
+from nodes.log.patient import PatientLog
 from nodes.machine import messages as m
 from nodes.machine.code_check import JobMismatch
 from nodes.machine.ownership.code_rule import CodeRule
@@ -131,7 +132,8 @@ class TransactionProcess(NodeShell):
         counted = TransactionMeter()
         self.topics = topics
         self.parent = os.getppid() if parent is None else parent
-        self.log = cast("Log", MeteredTransactionLog(log, topics, counted))
+        patient_log = PatientLog(log, options.node, self._is_to_leave)
+        self.log = cast("Log", MeteredTransactionLog(cast("Log", patient_log), topics, counted))
         self._codes: list[str] = []
         self._watch = FunctionWatch(settings.node.function_timeout_ms)
         # A turn may be long: a node that takes over the work of others reads much. No node is to take that for death.
@@ -161,7 +163,7 @@ class TransactionProcess(NodeShell):
         self.external = ExternalCalls(self.log, program, topics.requests, monotonic_ms, key)
         self._program = 0  # number of the version that feeds and makes external calls
         self._sequencers = sequencers
-        self.metrics = TransactionMetrics(self.driver, self.external, spills, settings, counted)
+        self.metrics = TransactionMetrics(self.driver, self.external, spills, settings, counted, patient_log)
 
     def loop(self) -> None:
         """Work until stopped.
@@ -193,9 +195,12 @@ class TransactionProcess(NodeShell):
             self._watchdog.stop()
 
     def _is_over(self) -> bool:
-        if self.stop.is_set() or os.getppid() != self.parent:
+        if self._is_to_leave():
             self.driver.begin_leaving()
         return self.driver.may_leave
+
+    def _is_to_leave(self) -> bool:
+        return self.stop.is_set() or os.getppid() != self.parent
 
     def _turn(self, ready: Collection[TopicPartition] | None) -> Wait:
         self.driver.turn(ready)

@@ -17,12 +17,14 @@ PATIENT = ("-D", "node.failure_timeout_ms=1000", "-D", "node.truncate_internal_t
 
 @contextmanager
 def nodes(
-    count: int, program: str, *options: str, last: Sequence[str] = PATIENT
+    count: int, program: str, *options: str, last: Sequence[str] = PATIENT, stderr: int | None = None
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Node processes of a program; what is left of them is killed."""
+    """Node processes of a program; what is left of them is killed. ``stderr``: as ``Popen`` has it."""
     command = [sys.executable, "-m", "nodes.cli", "txn", "node", program]
     command += ["--sequencers", str(SEQUENCERS), *options, *last]
-    started = [subprocess.Popen([*command, "--number", str(number)], cwd=ROOT) for number in range(count)]
+    started = [
+        subprocess.Popen([*command, "--number", str(number)], cwd=ROOT, stderr=stderr) for number in range(count)
+    ]
     try:
         yield started
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lmdb
 
-from nodes.log.contract import LogDamaged, LogError, LogFull, LogUnavailable
+from nodes.log.contract import AddressSpaceFull, LogDamaged, LogError, LogFull, LogUnavailable
 
 _DAMAGED = (
     lmdb.InvalidError,
@@ -34,7 +34,7 @@ def translate(error: lmdb.Error | OSError, path: Path, where: str) -> LogError:
             "Free space, or delete old records (delete_before works on a full disk), then try again"
         )
     if isinstance(error, lmdb.MapFullError) or code == errno.ENOMEM:
-        return LogFull(f"{where}: the address space for {path} is used up ({error}); raise `ulimit -v`")
+        return AddressSpaceFull(f"{where}: the address space for {path} is used up ({error}); raise `ulimit -v`")
     if code in (errno.EMFILE, errno.ENFILE):
         return LogUnavailable(f"{where}: too many open files; raise `ulimit -n` (5 a partition are needed)")
     if isinstance(error, lmdb.ReadersFullError):

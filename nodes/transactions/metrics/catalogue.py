@@ -70,8 +70,11 @@ OWN: dict[str, Metric] = {
     "holon_txn_copies_left": Metric(
         "gauge", "keys and replies still to be copied before a planned layout holds, as logged"
     ),
+    "holon_txn_log_full_seconds": Metric(
+        "gauge", "how long a write has waited for room on the log, while one does", ("topic", "partition")
+    ),
     "holon_txn_copied_bytes": Metric("gauge", "bytes copied to homes in the planned layout; 0: none is planned"),
 }
 TRANSACTION_METRICS: dict[str, Metric] = {name: METRICS[name] for name in SHARED} | OWN
-ALWAYS = frozenset(TRANSACTION_METRICS) - {"holon_txn_aborted"}
+ALWAYS = frozenset(TRANSACTION_METRICS) - {"holon_txn_aborted", "holon_txn_log_full_seconds"}
 """Metrics that a node with partitions and checkpoints always shows; the others follow with their first event."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from itertools import islice
 
+from nodes.log.patient import PatientLog, WaitForRoom
 from nodes.metrics.figures import Desk, Labels, MetricFigures, Rates, histogram_of, of_time
 from nodes.metrics.node import ServedMetrics
 from nodes.settings.settings import Settings
@@ -27,13 +28,19 @@ class TransactionDesk(Desk):
     """Figures of a transactional node."""
 
     def __init__(
-        self, driver: TransactionDriver, external: ExternalCalls, spills: Spills | None, meter: TransactionMeter
+        self,
+        driver: TransactionDriver,
+        external: ExternalCalls,
+        spills: Spills | None,
+        meter: TransactionMeter,
+        log: PatientLog | None = None,
     ) -> None:
         super().__init__()
         self.driver = driver
         self.external = external
         self.spills = spills
         self.meter = meter
+        self._log = log
         self._rates = Rates()
 
     def _take(self) -> MetricFigures:
@@ -57,7 +64,12 @@ class TransactionDesk(Desk):
                 "holon_checkpoint_duration_seconds": histogram_of(meter.plain.checkpoint_durations),
             },
             TRANSACTION_METRICS,
+            () if self._waiting is None else (f"it waits until there is room on the log: {self._waiting.reason}",),
         )
+
+    @property
+    def _waiting(self) -> WaitForRoom | None:
+        return None if self._log is None else self._log.waiting
 
     def _lag_s(self, sequencer: int, wall_ms: int) -> float:
         """Requests that wait are about as old as the newest that was read."""
@@ -120,7 +132,11 @@ class TransactionDesk(Desk):
             "holon_txn_log_bytes": {},
             "holon_txn_state_keys": {},
             "holon_txn_state_bytes": {},
+            "holon_txn_log_full_seconds": {},
         }
+        if (waiting := self._waiting) is not None:
+            where = waiting.topic, str(waiting.partition)
+            values["holon_txn_log_full_seconds"][where] = time.monotonic() - waiting.since_s
         for direction, by_topic in (("read", meter.read), ("sent", meter.sent)):
             for topic, traffic in sorted(by_topic.items()):
                 values["holon_txn_log_records"][topic, direction] = float(traffic.records)
@@ -143,7 +159,10 @@ def about_bytes(table: Mapping[StateKey, bytes | None]) -> int:
 
 
 class TransactionMetrics(ServedMetrics):
-    """Of one node process. ``counted`` is what its log and its checkpoints count with."""
+    """Of one node process. ``counted`` is what its log and its checkpoints count with; ``log``: the one that waits.
+
+    A node that waits for room is served from there, and is alive: a restart does not help against a full disk.
+    """
 
     def __init__(
         self,
@@ -152,8 +171,9 @@ class TransactionMetrics(ServedMetrics):
         spills: Spills | None,
         settings: Settings,
         counted: TransactionMeter,
+        log: PatientLog | None = None,
     ) -> None:
-        desk = TransactionDesk(driver, external, spills, counted)
+        desk = TransactionDesk(driver, external, spills, counted, log)
         claiming = driver.claiming
         super().__init__(
             settings,
@@ -163,8 +183,10 @@ class TransactionMetrics(ServedMetrics):
             counted.plain,
             desk,
             driver.report_figures,
-            lambda: False,
+            lambda: log is not None and log.waiting is not None,
         )
+        if log is not None:
+            log.while_waiting = desk.serve
         self.driver = driver
         self.counted = counted
         self._rates = Rates()
