@@ -59,17 +59,6 @@ class RequestHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class NextVersion:
-    """The version to which a running program is upgraded; ``reference`` is where a node process finds it.
-
-    ``gave(request, result)``: whether it, and not the version before, gave this result; None: both would.
-    """
-
-    reference: str
-    gave: Callable[[WireRequest, Any], bool | None]
-
-
-@dataclass(frozen=True, slots=True)
 class FirstState:
     """The state that ``load`` makes, for checkpoints with which nodes begin: of what is too much to be sent.
 
@@ -83,7 +72,7 @@ class FirstState:
 @dataclass(frozen=True, slots=True)
 class BenchWorkload:
     """``reference`` is where a node process finds the program; ``size`` the default of ``counts``.
-    ``smallest``: the least size that makes sense. ``following``: another version of the program, if there is one.
+    ``smallest``: the least size that makes sense.
 
     ``load`` are the requests that make the first state; ``requests(shape, first, count)`` those that are measured.
     ``check`` returns violations after all of them were answered, each in a sentence; none: the invariants hold.
@@ -101,7 +90,6 @@ class BenchWorkload:
     check: Callable[[WorkloadShape, RequestHistory, Send], list[str]]
     expected_aborts: tuple[str, ...] = ()
     smallest: int = 1
-    following: NextVersion | None = None
     first_state: FirstState | None = None
 
 

@@ -1,32 +1,30 @@
-"""Programs of workloads with another number of partitions, by name: ``ycsb-m/16``, ``ycsb-t/next/16``.
+"""Programs of workloads with another number of partitions, and their next versions: ``ycsb-m/16``, ``ycsb-t/next/16``.
 
-A node process finds its program by ``MODULE:NAME``, so such a name is one of this module. Only the number differs: the
-functions are the same, and so is the code that a job knows them by.
+A node process finds its program by ``MODULE:NAME``, so such a name is one of this module. Where only the number differs
+the functions are the same, and so is the code that a job knows them by.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 
 from transactional.operators import Program
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import BenchWorkload, NextVersion
+from transactional.workloads.contract import BenchWorkload
+from transactional.workloads.next_version import next_version
 
 MOST_PARTITIONS = 1024
 
 
 def with_partitions(workload: BenchWorkload, partitions: int) -> BenchWorkload:
-    """The workload on so many partitions of each operator, also after an upgrade."""
-    following = workload.following
-    if following is not None:
-        following = replace(following, reference=f"{__name__}:{workload.name}/next/{partitions}")
-    return replace(
-        workload,
-        program=resized(workload.program, partitions),
-        reference=f"{__name__}:{workload.name}/{partitions}",
-        following=following,
-    )
+    """The workload on so many partitions of each operator."""
+    program = resized(workload.program, partitions)
+    return replace(workload, program=program, reference=f"{__name__}:{workload.name}/{partitions}")
+
+
+def next_reference(workload: BenchWorkload) -> str:
+    """Where a node process finds the next version of its program, on as many partitions of each operator."""
+    return f"{__name__}:{workload.name}/next/{workload.program.partitions}"
 
 
 def resized(program: Program, partitions: int) -> Program:
@@ -46,16 +44,7 @@ def __getattr__(name: str) -> Program:
         raise AttributeError(
             f"{__name__} has no program {name!r}: it is WORKLOAD/PARTITIONS or WORKLOAD/next/PARTITIONS"
         )
-    chosen = WORKLOADS[workload]
-    program = _loaded(chosen.following) if version else chosen.program
-    if program is None or not 1 <= int(number) <= MOST_PARTITIONS:
+    if not 1 <= int(number) <= MOST_PARTITIONS:
         raise AttributeError(f"{__name__} has no program {name!r}")
-    return resized(program, int(number))
-
-
-def _loaded(version: NextVersion | None) -> Program | None:
-    if version is None:
-        return None
-    module, _, program = version.reference.partition(":")
-    found: Program = getattr(import_module(module), program)
-    return found
+    program = resized(WORKLOADS[workload].program, int(number))
+    return next_version(program) if version else program

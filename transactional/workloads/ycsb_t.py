@@ -5,8 +5,6 @@ Source: Styx, section 9; the payer is uniform, the payee Zipf-distributed.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from transactional.context import Context
@@ -14,7 +12,6 @@ from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import (
     BenchWorkload,
-    NextVersion,
     RequestHistory,
     Send,
     WorkloadShape,
@@ -107,11 +104,6 @@ def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str
     return wrong + different("the sum of all balances", sum(found.values()), shape.size * INITIAL_BALANCE)
 
 
-def gave_next(request: WireRequest, result: Any) -> bool | None:
-    """Whether the next version of the program gave this result (``ycsb_t_next``)."""
-    return isinstance(result, dict) if request.function == "transfer" else None
-
-
 workload = BenchWorkload(
     name="ycsb-t",
     program=program,
@@ -122,5 +114,4 @@ workload = BenchWorkload(
     requests=lambda shape, first, count: transfers(first, count, zipf=shape.zipf, seed=shape.seed, accounts=shape.size),
     check=check,
     expected_aborts=("NotEnough",),
-    following=NextVersion("transactional.workloads.ycsb_t_next:program", gave_next),
 )

@@ -35,7 +35,7 @@ RepartitionOption = Annotated[
 ]
 UpgradeOption = Annotated[
     list[float] | None,
-    typer.Option("--upgrade", metavar="FRACTION", min=0, max=1, help="The program's next version there (ycsb-t)."),
+    typer.Option("--upgrade", metavar="FRACTION", min=0, max=1, help="The program's next version there."),
 ]
 ALL = "all"
 _PHASES = ("before", "during", "after")
@@ -116,14 +116,11 @@ def _repartition(program: Program, text: str, ways: tuple[Spread, Mode]) -> Repa
 def _upgrades(workload: BenchWorkload, shares: Sequence[float]) -> list[Upgrade]:
     """The next version, at most once."""
     from nodes.transactions.bench.elastic import Upgrade
-    from transactional.workloads.catalogue import WORKLOADS
+    from transactional.workloads.partitioned import next_reference
 
-    if shares and workload.following is None:
-        having = ", ".join(name for name, each in WORKLOADS.items() if each.following is not None)
-        fail(2, f"--upgrade: {workload.name} has no other version of its program; one that has: {having}")
     if len(shares) > 1:
         fail(2, "--upgrade: there is one next version, so it is given once")
-    return [Upgrade(share, workload.following.reference) for share in shares if workload.following is not None]
+    return [Upgrade(share, next_reference(workload)) for share in shares]
 
 
 def lines(result: Mapping[str, Any]) -> Iterator[str]:

@@ -23,7 +23,8 @@ from nodes.python_process import child_environment, module_command
 from nodes.transactions.bench.reply_times import Interval, Phase, ReplyTimes
 from nodes.transactions.layouts.repartitioning import Mode, Repartitioned, Repartitioning, Spread
 from nodes.transactions.topics import TransactionTopics
-from transactional.workloads.contract import NextVersion, RequestHistory
+from transactional.workloads.contract import RequestHistory
+from transactional.workloads.next_version import is_marked
 
 PATIENCE_S = 600.0
 
@@ -165,14 +166,12 @@ def _plain(phase: Phase | None) -> dict[str, float] | None:
     return None if phase is None else phase._asdict()
 
 
-def of_wrong_version(
-    following: NextVersion, history: RequestHistory, epochs: Mapping[str, int], since_epoch: int
-) -> list[str]:
+def of_wrong_version(history: RequestHistory, epochs: Mapping[str, int], since_epoch: int) -> list[str]:
     """A sentence for each reply that another version of the program gave than that of its epoch."""
     wrong: list[str] = []
     for request, outcome in history.committed():
-        by_next, epoch = following.gave(request, outcome), epochs[request.id]
-        if by_next is not None and by_next != (epoch >= since_epoch):
+        by_next, epoch = is_marked(outcome), epochs[request.id]
+        if by_next != (epoch >= since_epoch):
             version = "next" if by_next else "first"
             wrong.append(
                 f"{request.id} of epoch {epoch} has a reply of the {version} version, and the next one holds "

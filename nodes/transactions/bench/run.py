@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -30,6 +30,7 @@ from nodes.transactions.topics import create_topics
 from transactional.errors import Aborted
 from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import BenchWorkload, RequestHistory, WorkloadShape, unexpected
+from transactional.workloads.next_version import all_unmarked
 
 ANSWER_S = 120.0
 FIRST_STATE_S = 900.0
@@ -118,14 +119,14 @@ def run_bench(
         replied = Replied(log, program)
 
         def send(requests: Sequence[WireRequest]) -> dict[str, Any]:
-            return send_and_wait(client, requests).outcomes
+            return all_unmarked(send_and_wait(client, requests).outcomes)
 
         wrong = unexpected(workload, whole)
-        wrong += [] if plan.loaded else workload.check(plan.shape, whole, send)
         for each in ended:
-            if isinstance(each, Upgraded) and workload.following is not None:
-                since_epoch = each.outcome["since_epoch"]
-                wrong += of_wrong_version(workload.following, whole, replied.epochs, since_epoch)
+            if isinstance(each, Upgraded):
+                wrong += of_wrong_version(whole, replied.epochs, each.outcome["since_epoch"])
+        if not plan.loaded:
+            wrong += workload.check(plan.shape, replace(whole, outcomes=all_unmarked(whole.outcomes)), send)
         epochs = [replied.epochs[request.id] for request in requests]
         if plan.saved:
             last = max(replied.epochs[request.id] for request in whole.requests)

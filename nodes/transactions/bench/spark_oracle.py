@@ -21,6 +21,7 @@ from nodes.spark.source import needed_jars, read_topic
 from nodes.transactions.bench.spark_sql import ANSWERED, KNOWN
 from nodes.transactions.topics import TransactionTopics
 from transactional.epochs.messages import BadRecord, reply_message
+from transactional.workloads.next_version import unmarked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -128,7 +129,7 @@ def _replies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             except BadRecord:
                 continue
             for n, reply in enumerate(record.replies, record.first):
-                result = None if reply.result is None else json.dumps(reply.outcome, default=str)
+                result = None if reply.result is None else json.dumps(unmarked(reply.outcome), default=str)
                 where = each["partition"], each["offset"], n, record.epoch
                 rows.append((*where, reply.sequencer, reply.offset, reply.index, reply.failure is not None, result))
         columns = list(zip(*rows, strict=True)) or [()] * len(_ARROW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from copy import copy
 
 import pytest
 
@@ -14,8 +15,9 @@ from transactional import Aborted
 from transactional.describing import version_of
 from transactional.requests.requests import WireRequest
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import WorkloadShape
-from transactional.workloads.partitioned import with_partitions
+from transactional.workloads.contract import RequestHistory, WorkloadShape
+from transactional.workloads.next_version import all_unmarked, is_marked
+from transactional.workloads.partitioned import next_reference, with_partitions
 
 REQUESTS = 300
 SIZES = {"ycsb-t": 20, "cycle": 10, "append": 5, "travel-busy": 4, "movies": 5, "cart": 5, "tpcc": 2, "tpcc-full": 1}
@@ -143,12 +145,33 @@ def test_a_workload_on_other_partitions_is_the_same_code_and_is_found_by_its_nam
     assert workload.program.partitions == found.partitions == found.operators["account"].partitions == 16
     assert WORKLOADS["ycsb-t"].program.operators["account"].partitions == 4, "the workload's own stays as it is"
     assert version_of(found).code == version_of(WORKLOADS["ycsb-t"].program).code
-    assert workload.following is not None
-    following = load_program(workload.following.reference)
-    assert following.partitions == 16 and version_of(following).code != version_of(found).code
 
 
-@pytest.mark.parametrize("name", ["ycsb-t", "ycsb-t/0", "ycsb-t/x", "cart/next/16", "ycsb-t/last/16", "none/16", "/16"])
+@pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"tpcc"}))  # its program is that of tpcc-full
+def test_the_next_version_marks_each_reply_and_does_the_same(name: str) -> None:
+    first = SerialRun(WORKLOADS[name], shape_of(name))
+    second = copy(first)
+    second.history, second.serial = RequestHistory(), copy(first.serial)
+    second.serial.program, second.serial.state = load_program(next_reference(first.workload)), dict(first.serial.state)
+    first.measure(60)
+    second.measure(60)
+    assert not any(map(is_marked, first.history.outcomes.values()))
+    assert all(is_marked(each) for each in second.history.outcomes.values() if not isinstance(each, Aborted))
+    assert all_unmarked(second.history.outcomes) == first.history.outcomes and second.serial.state == first.serial.state
+    programs = first.serial.program, second.serial.program
+    assert version_of(programs[0]).code != version_of(programs[1]).code
+    places = [{name: (each.partitions, each.colocate) for name, each in made.operators.items()} for made in programs]
+    assert places[0] == places[1], "an upgrade moves no keys"
+
+
+def test_the_next_version_of_a_workload_on_other_partitions_is_on_as_many() -> None:
+    found = load_program(next_reference(with_partitions(WORKLOADS["ycsb-m"], 16)))
+    assert found.partitions == found.operators["record"].partitions == 16
+
+
+@pytest.mark.parametrize(
+    "name", ["ycsb-t", "ycsb-t/0", "ycsb-t/x", "cart/next/0", "cart/next", "ycsb-t/last/16", "no/16", "/16"]
+)
 def test_a_name_that_means_no_program_is_refused(name: str) -> None:
     with pytest.raises(UnknownName):
         load_program(f"transactional.workloads.partitioned:{name}")

@@ -78,7 +78,6 @@ def test_spark_by_name_is_demanded(
             "--repartition account:6@0.7: account: 6 partitions already",
         ),
         (["ycsb-t", "--transactions", "5", "--mode", "never"], "'never' is not one of 'online', 'stop'"),
-        (["cart", "--transactions", "5", "--upgrade", "0.5"], "cart has no other version of its program"),
         (["ycsb-t", "--transactions", "5", "--upgrade", "0.5", "--upgrade", "0.7"], "it is given once"),
         (["ycsb-t", "--transactions", "5", "--log", "kafkaa"], "'kafkaa' is not one of"),
     ],

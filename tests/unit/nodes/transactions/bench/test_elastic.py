@@ -12,11 +12,10 @@ from nodes.transactions.bench.fleet import Change
 from nodes.transactions.bench.reply_times import Interval, ReplyTimes
 from nodes.transactions.layouts.repartitioning import Repartitioned
 from transactional import Aborted
-from transactional.describing import version_of
 from transactional.requests.requests import WireRequest
-from transactional.workloads import ycsb_t, ycsb_t_next
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import RequestHistory
+from transactional.workloads.next_version import MARK
 
 RATE = 100
 DUE = [k / RATE for k in range(10 * RATE)]
@@ -77,29 +76,26 @@ def test_changes_of_all_kinds_happen_in_the_order_of_their_shares() -> None:
         Repartition(0.2, ("account",), 5, "all", "online"),
         Change(0.3, "kill", 1),
         Repartition(0.4, ("account",), 6, "all", "online"),
-        Upgrade(0.45, "transactional.workloads.ycsb_t_next:program"),
+        Upgrade(0.45, "transactional.workloads.partitioned:ycsb-t/next/4"),
         Change(0.5, "add-node"),
     )
 
 
-def test_the_next_version_of_ycsb_t_is_other_code_with_the_same_operators_and_shows_in_each_transfer() -> None:
-    first, following = version_of(ycsb_t.program), version_of(ycsb_t_next.program)
-    assert first.code != following.code and ycsb_t.program.name == ycsb_t_next.program.name
-    operators = [
-        {name: (each.partitions, each.colocate, sorted(each.functions)) for name, each in program.operators.items()}
-        for program in (ycsb_t.program, ycsb_t_next.program)
-    ]
-    assert operators[0] == operators[1]
+NEXT = {MARK: 7}
 
 
 @pytest.mark.parametrize(
     ("outcome", "epoch", "said"),
     [
         (7, 9, ""),
-        ({"balance": 7}, 10, ""),
+        (NEXT, 10, ""),
         (Aborted("NotEnough", ("a1",)), 10, ""),
         (7, 10, "r of epoch 10 has a reply of the first version, and the next one holds from epoch 10 on"),
-        ({"balance": 7}, 9, "r of epoch 9 has a reply of the next version, and the next one holds from epoch 10 on"),
+        (
+            {"next version": 7},
+            9,
+            "r of epoch 9 has a reply of the next version, and the next one holds from epoch 10 on",
+        ),
     ],
 )
 def test_a_reply_of_another_version_than_its_epoch_has_is_a_violation(outcome: Any, epoch: int, said: str) -> None:
@@ -107,7 +103,5 @@ def test_a_reply_of_another_version_than_its_epoch_has_is_a_violation(outcome: A
         WireRequest("r", "account", "a1", "transfer", ["a2", 1]),
         WireRequest("s", "account", "a1", "read"),
     ]
-    history = RequestHistory(requests, {"r": outcome, "s": 7})
-    following = WORKLOADS["ycsb-t"].following
-    assert following is not None
-    assert of_wrong_version(following, history, {"r": epoch, "s": 99}, 10) == ([said] if said else [])
+    history = RequestHistory(requests, {"r": outcome, "s": NEXT})
+    assert of_wrong_version(history, {"r": epoch, "s": 99}, 10) == ([said] if said else [])
