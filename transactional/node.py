@@ -18,6 +18,7 @@ from transactional.epochs.sequencer import EpochConfig, Sequencer
 from transactional.execution.crashing import Trying
 from transactional.operators import Program
 from transactional.program_versions import KnownPrograms
+from transactional.sampled_cpu import SampledCpu
 from transactional.standby import UnitStandby
 from transactional.state.partition import StatePartition
 from transactional.state.snapshots import LedgerState
@@ -31,7 +32,8 @@ class TransactionNode:
 
     ``new_store`` makes the empty state of a partition. ``tally`` counts what this node's own partitions do.
     ``trying``: the attempt that is logged of work that it takes over; None: nothing. ``history_end``: where the epochs
-    topic ended when this incarnation began. ``program``: also with other versions of it that the node has.
+    topic ended when this incarnation began. ``program``: also with other versions of it that the node has. ``cpu``
+    counts what owned partitions cost, None: nothing does.
     """
 
     def __init__(
@@ -44,7 +46,9 @@ class TransactionNode:
         tally: TransactionTally | None = None,
         trying: Trying | None = None,
         history_end: int = 0,
+        cpu: SampledCpu | None = None,
     ) -> None:
+        self.cpu = cpu
         self.tally = TransactionTally() if tally is None else tally
         self._new_store = new_store
         self.config = EpochConfig() if config is None else config
@@ -192,8 +196,10 @@ class TransactionNode:
                 break
 
     def _advance_partitions(self, now_ms: int, out: list[Append]) -> None:
+        cpu = self.cpu if self.cpu is not None and self.cpu.is_due() else None
         for number, partition in sorted(self.partitions.items()):
             standby = self.standbys.get(self.ledger.sequencers + number) if self.standbys else None
+            began_ns = 0 if cpu is None else cpu.clock_ns()
             partition.expects = standby is None
             while True:
                 epoch, made = partition.epoch, out if standby is None else []
@@ -202,6 +208,8 @@ class TransactionNode:
                     _hold(standby, epoch, now_ms, made, out)
                 if not moved:
                     break
+            if cpu is not None and standby is None:
+                cpu.add(number, cpu.clock_ns() - began_ns)
 
     def _without_early_commits(self, out: list[Append]) -> list[Append]:
         """A node that finds a commit waits for the end of its epoch: this node's records of it come first."""

@@ -13,7 +13,7 @@ from deploy.mutants.planted_replicas import LAYOUTS, REPLICAS
 from deploy.mutants.planted_sessions import SESSIONS
 from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
-from deploy.mutants.planted_truncation import COPIES, ELASTIC, FULL_DISKS, PARTED, TRUNCATION
+from deploy.mutants.planted_truncation import COPIES, CPU, ELASTIC, FULL_DISKS, PARTED, TRUNCATION
 
 MUTANTS = (
     *STATE,
@@ -23,6 +23,7 @@ MUTANTS = (
     *COPIES,
     *PARTED,
     *FULL_DISKS,
+    *CPU,
     *ELASTIC,
     *VERSIONS,
     *TRUNCATION,

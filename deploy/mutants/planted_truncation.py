@@ -231,6 +231,23 @@ FULL_DISKS = tuple(
     )
 )
 
+CPU = (
+    Mutant(
+        "what a node spent before the first heartbeat counts as recent",
+        "nodes/transactions/layouts/cpu.py",
+        "(seconds - first[node, partition])",
+        "seconds",
+        tests=("tests/unit/nodes/transactions/layouts/test_cpu.py",),
+    ),
+    Mutant(
+        "CPU of a standby counts as its owner's",
+        "transactional/node.py",
+        "            if cpu is not None and standby is None:\n",
+        "            if cpu is not None:\n",
+        tests=("tests/unit/transactional/test_sampled_cpu.py",),
+    ),
+)
+
 COPIED = ("tests/unit/transactional/test_copying.py",)
 
 PARTED = (

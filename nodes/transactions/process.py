@@ -150,7 +150,7 @@ class TransactionProcess(NodeShell):
         around = NodeSurroundings(
             self.log,
             MeteredCheckpoints(patient, counted.plain),
-            Clocks(monotonic_ms, wall_ms),
+            Clocks(monotonic_ms, wall_ms, time.thread_time_ns),
             plain_log=log,
             new_saver=ThreadSaver,
             compact=CompactingChild(settings, patient),

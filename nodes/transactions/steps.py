@@ -17,6 +17,7 @@ from transactional.execution.crashing import Apart, Trying
 from transactional.node import TransactionNode
 from transactional.operators import Program
 from transactional.program_versions import KnownPrograms
+from transactional.sampled_cpu import SampledCpu
 from transactional.state.snapshots import LedgerState
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
@@ -45,10 +46,14 @@ class TransactionJob:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """``running_ms`` only has to run; ``wall_ms`` is since 1970, and what ``ctx.now`` comes from."""
+    """``running_ms`` only has to run; ``wall_ms`` is since 1970, and what ``ctx.now`` comes from.
+
+    ``cpu_ns``: CPU time of the loop's thread, None: CPU of partitions is not measured, as in simulations.
+    """
 
     running_ms: Callable[[], int]
     wall_ms: Callable[[], int]
+    cpu_ns: Callable[[], int] | None = None
 
 
 class Steps:
@@ -66,19 +71,22 @@ class Steps:
         self.begun = 0
         self.tally = TransactionTally()
         self.commits = CommitBuffer()
+        self.cpu = None if clocks.cpu_ns is None else SampledCpu(clocks.cpu_ns)
         self._job = job
         self._log = log
         self._clocks = clocks
         self._checkpoints = checkpoints
         self._trying = Trying(name, apart)
-        self.node = TransactionNode(job.program, job.sequencers, job.config, new_store=job.new_store, tally=self.tally)
+        self.node = TransactionNode(
+            job.program, job.sequencers, job.config, new_store=job.new_store, tally=self.tally, cpu=self.cpu
+        )
 
     def begin(self, begin: LedgerState | None) -> None:
         """A node that works on nothing yet, with a ledger that begins there; None: at the start of everything."""
         job, end = self._job, self._log.end_offset(self._job.topics.epochs, 0)
         self.begun = 0 if begin is None else begin.done
         given = job.programs or job.program, job.sequencers, job.config, begin, job.new_store, self.tally
-        self.node = TransactionNode(*given, self._trying, end)
+        self.node = TransactionNode(*given, self._trying, end, self.cpu)
 
     def receive(self, event: e.Event) -> None:
         """Take in an event; its effects come with the next step."""

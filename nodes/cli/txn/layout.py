@@ -77,18 +77,20 @@ def layout(given: GivenOptions, job: JobOption = None, as_json: JsonOption = Fal
     """Show the partitions of a job's state: owners, buckets, contents, and where the newest work has been.
 
     Contents are those of the newest checkpoints, so their size decides how long it takes. Heat is calls and written
-    bytes of the newest epochs, as the log has them. Nothing is written.
+    bytes of the newest epochs, as the log has them. CPU is what nodes report in heartbeats. Nothing is written.
     """
     settings = given.settings()
     from nodes.checkpoints.opening import open_checkpoints
     from nodes.runtime.log_opening import open_settings_log
+    from nodes.transactions.layouts.cpu import recent_cpu
     from nodes.transactions.layouts.repartitioning import Repartitioning
     from nodes.transactions.layouts.shown import layout_shown
     from nodes.transactions.topics import job_on
 
     with open_settings_log(settings) as log:
         topics = job_on(log, job)
-        found = layout_shown(topics.job, Repartitioning(log, topics), open_checkpoints(settings))
+        requests, cpu = Repartitioning(log, topics), recent_cpu(log, topics)
+        found = layout_shown(topics.job, requests, open_checkpoints(settings), cpu)
     if as_json:
         emit_json(msgspec.to_builtins(found))
     else:
@@ -113,12 +115,18 @@ def lines(found: LayoutShown) -> Iterator[str]:
     if found.under_way is not None:
         so_far = "" if found.copies is None else f"; {copying(found.copies)}"
         yield f"under way: {described(found.under_way)}{so_far}"
-    yield f"{'partition':>9} {'buckets':>8} {'keys':>10} {'bytes':>12} {'replies':>8} {'calls':>10} {'heat':>5}  owner"
+    head = f"{'partition':>9} {'buckets':>8} {'keys':>10} {'bytes':>12} {'replies':>8} {'calls':>10}"
+    yield f"{head} {'heat':>5} {'cpu':>5}  owner"
     for row in found.partitions:
         shown = ["-" if each is None else str(each) for each in (row.keys, row.bytes, row.replies, row.calls)]
         emptied = "" if row.member else ", emptied"
-        widths = f"{shown[0]:>10} {shown[1]:>12} {shown[2]:>8} {shown[3]:>10} {row.heat_share:>5.0%}"
+        cpu = "-" if row.cpu_share is None else f"{row.cpu_share:.0%}"
+        widths = f"{shown[0]:>10} {shown[1]:>12} {shown[2]:>8} {shown[3]:>10} {row.heat_share:>5.0%} {cpu:>5}"
         yield f"{row.partition:>9} {row.buckets:>8} {widths}  {row.owner or 'nobody'}{emptied}"
+    if found.cpu_seconds is not None:
+        most = max(found.partitions, key=lambda row: row.cpu_share or 0.0)
+        cores = sum(row.cpu_cores or 0.0 for row in found.partitions)
+        yield f"cpu: {cores:.2f} cores over {found.cpu_seconds:.0f} s, most of it for partition {most.partition}"
     yield from _heat_lines(found.heat)
 
 
@@ -130,6 +138,7 @@ def _heat_lines(heat: HeatShown) -> Iterator[str]:
     yield f"heat: {heat.calls} calls and {heat.bytes} written bytes in {epochs}; the hottest keys, by their first part:"
     for each in heat.hottest:
         key = each.key if len(each.key) <= SHOWN_KEY else f"{each.key[:SHOWN_KEY]}..."
-        work = f"{each.heat_share:>5.1%} of all, {each.calls} calls, {each.bytes} bytes"
+        cpu = "" if each.cpu_share is None else f", about {each.cpu_share:.1%} of CPU"
+        work = f"{each.heat_share:>5.1%} of all{cpu}, {each.calls} calls, {each.bytes} bytes"
         warning = "; too hot for one partition: no layout divides it" if each.too_hot else ""
         yield f"{work}: {key!r} of {', '.join(each.operators)} in partition {each.partition}{warning}"

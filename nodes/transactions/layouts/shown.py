@@ -13,6 +13,7 @@ from nodes.checkpoints.store import CheckpointStore
 from nodes.machine.messages import CheckpointSaved
 from nodes.machine.ownership.layouts import LayoutProgress
 from nodes.transactions.checkpoints.chains import chain_of
+from nodes.transactions.layouts.cpu import RecentCpu
 from nodes.transactions.layouts.heat import Recent, Work
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.topics import checkpoint_job
@@ -21,6 +22,8 @@ from transactional.operators import StateKey
 from transactional.state.snapshots import PartitionState
 
 HOTTEST = 10
+HOT_CORES, HOT_MARGIN = 0.1, 1.25
+"""By CPU keys are too hot if they alone use so much of a core, and so many times an even share: it is an estimate."""
 
 
 class PartitionRow(msgspec.Struct):
@@ -29,6 +32,7 @@ class PartitionRow(msgspec.Struct):
     Shares, from 0 to 1, are those of its keys in the work of ``HeatShown``; 0: there was none. The rest is of its
     newest checkpoint, of the end of ``epoch``: ``keys``, ``bytes`` of keys and values, ``replies`` that are remembered.
     ``calls`` are transactions that began here and have committed so far. None: it has no checkpoint that can be read.
+    ``cpu_share``: of the CPU that nodes report of all partitions, ``cpu_cores`` that CPU in cores; None: none does.
     """
 
     partition: int
@@ -43,12 +47,15 @@ class PartitionRow(msgspec.Struct):
     calls_share: float = 0.0
     bytes_share: float = 0.0
     heat_share: float = 0.0
+    cpu_share: float | None = None
+    cpu_cores: float | None = None
 
 
 class HotKeys(msgspec.Struct):
     """All keys with this first part: they cannot be divided. Work and shares of all as in ``HeatShown``.
 
-    ``too_hot``: they alone are more than an even share of all partitions, so no layout makes these even.
+    ``too_hot``: they alone are more than an even share of all partitions, so no layout makes these even. ``cpu_share``:
+    of the CPU of all partitions, estimated as their part of the heat of theirs; None: it is not known.
     """
 
     operators: list[str]
@@ -60,6 +67,7 @@ class HotKeys(msgspec.Struct):
     bytes_share: float
     heat_share: float
     too_hot: bool
+    cpu_share: float | None = None
 
 
 class HeatShown(msgspec.Struct):
@@ -82,7 +90,10 @@ class GroupRow(msgspec.Struct):
 
 
 class LayoutShown(msgspec.Struct):
-    """``under_way``: the requested layout that does not hold yet, as it was requested; ``copies``: how far they are."""
+    """``under_way``: the requested layout that does not hold yet, as it was requested; ``copies``: how far they are.
+
+    ``cpu_seconds``: over which CPU was measured; None: no node reports any.
+    """
 
     job: str
     layout: int
@@ -91,9 +102,12 @@ class LayoutShown(msgspec.Struct):
     heat: HeatShown
     under_way: dict[str, str | int | list[str]] | None = None
     copies: LayoutProgress | None = None
+    cpu_seconds: float | None = None
 
 
-def layout_shown(job: str, requests: Repartitioning, store: CheckpointStore | None) -> LayoutShown:
+def layout_shown(
+    job: str, requests: Repartitioning, store: CheckpointStore | None, cpu: RecentCpu | None = None
+) -> LayoutShown:
     """``store`` None: nothing of the contents. Reads every file of the newest checkpoints, and writes nothing."""
     layout, ownership, work = requests.layout(), requests.read(), requests.recent()
     first, counts = requests.begun.sequencers, Counter[int]()
@@ -109,28 +123,39 @@ def layout_shown(job: str, requests: Repartitioning, store: CheckpointStore | No
     total = work.total
     for row, mine in zip(rows, work.by_partition(layout), strict=False):
         row.calls_share, row.bytes_share, row.heat_share = _shares(mine, total)
+    if cpu is not None:
+        for row in rows:
+            row.cpu_share, row.cpu_cores = cpu.share(row.partition), cpu.cores.get(row.partition, 0.0)
     groups = [
         GroupRow(requests.operators_of([each.group]), 1 + max(each.homes), each.group.buckets) for each in layout.groups
     ]
     wanted = ownership.layouts.open
-    heat = heat_shown(work, layout, [each.operators for each in groups])
+    heat = heat_shown(work, layout, [each.operators for each in groups], cpu)
     about, progress = (None, None) if wanted is None else (wanted.about, ownership.layouts.progress)
-    return LayoutShown(job, layout.number, rows, groups, heat, about, progress)
+    seconds = None if cpu is None else cpu.seconds
+    return LayoutShown(job, layout.number, rows, groups, heat, about, progress, seconds)
 
 
-def heat_shown(work: Recent, layout: Layout, operators: Sequence[list[str]]) -> HeatShown:
-    """``operators``: those of each group of the layout. All keys that are too hot are named, also more than usual."""
-    total, rows = work.total, list[HotKeys]()
-    hottest = sorted(work.by_part.items(), key=lambda each: (-each[1].heat, each[0]))
-    for place_and_part, mine in hottest:
-        place, part = place_and_part
-        too_hot = mine.heat * layout.partitions > total.heat
-        if len(rows) >= HOTTEST and not too_hot:
-            break
+def heat_shown(work: Recent, layout: Layout, operators: Sequence[list[str]], cpu: RecentCpu | None = None) -> HeatShown:
+    """``operators``: those of each group of the layout. All keys that are too hot are named, also more than usual.
+
+    Those that are too hot by CPU come first, since calls of some functions cost more than those of others.
+    """
+    total, rows = work.total, list[tuple[bool, HotKeys]]()
+    of_partition = work.by_partition(layout)
+    for (place, part), mine in work.by_part.items():
         group = layout.groups[place]
         home = group.homes[group.group.bucket(part)]
-        rows.append(HotKeys(operators[place], part, home, mine.calls, mine.bytes, *_shares(mine, total), too_hot))
-    return HeatShown(work.first_epoch, work.last_epoch, work.seconds, total.calls, total.bytes, rows)
+        share, costly = None, False
+        if cpu is not None:
+            share = cpu.share(home) * mine.heat / max(1, of_partition[home].heat)
+            costly = share * cpu.total >= HOT_CORES and share * layout.partitions > HOT_MARGIN
+        too_hot = costly or mine.heat * layout.partitions > total.heat
+        row = HotKeys(operators[place], part, home, mine.calls, mine.bytes, *_shares(mine, total), too_hot, share)
+        rows.append((costly, row))
+    rows.sort(key=lambda each: (not each[0], -each[1].heat_share, each[1].operators, each[1].key))
+    shown = [row for number, (_, row) in enumerate(rows) if number < HOTTEST or row.too_hot]
+    return HeatShown(work.first_epoch, work.last_epoch, work.seconds, total.calls, total.bytes, shown)
 
 
 def _shares(mine: Work, total: Work) -> tuple[float, float, float]:

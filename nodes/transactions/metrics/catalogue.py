@@ -53,6 +53,9 @@ OWN: dict[str, Metric] = {
     "holon_txn_partition_committed": Metric(
         "counter", "transactions that began in an owned partition and have committed, of all its owners", PARTITION
     ),
+    "holon_txn_partition_cpu_seconds": Metric(
+        "counter", "CPU that this node has spent on an owned partition, by one step of 17", PARTITION
+    ),
     "holon_txn_log_records": Metric("counter", "records of the log, read or sent, by topic", _TRAFFIC),
     "holon_txn_log_bytes": Metric("counter", "bytes of these records", _TRAFFIC),
     "holon_txn_state_keys": Metric(

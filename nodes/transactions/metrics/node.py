@@ -13,6 +13,7 @@ from nodes.settings.settings import Settings
 from nodes.transactions.checkpoints.spill import Spills
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.external_calls import ExternalCalls
+from nodes.transactions.layouts.cpu import CPU_STAT
 from nodes.transactions.metrics.catalogue import TRANSACTION_METRICS
 from nodes.transactions.metrics.counters import TransactionMeter
 from nodes.transactions.topics import FIRST_INCARNATION
@@ -133,6 +134,9 @@ class TransactionDesk(Desk):
             "holon_txn_state_keys": {},
             "holon_txn_state_bytes": {},
             "holon_txn_log_full_seconds": {},
+            "holon_txn_partition_cpu_seconds": {
+                (str(number),): spent_s for number, spent_s in cpu_seconds(driver).items()
+            },
         }
         if (waiting := self._waiting) is not None:
             where = waiting.topic, str(waiting.partition)
@@ -156,6 +160,12 @@ def about_bytes(table: Mapping[StateKey, bytes | None]) -> int:
     step = max(1, len(table) // SAMPLED_KEYS)
     sizes = [len(key[1]) + len(value or b"") for key, value in islice(table.items(), 0, None, step)]
     return round(sum(sizes) * len(table) / len(sizes)) if sizes else 0
+
+
+def cpu_seconds(driver: TransactionDriver) -> dict[int, float]:
+    """CPU of this node by owned partition, since the node began; from a sample."""
+    owned, cpu = driver.node.owned_partitions(), driver.steps.cpu
+    return {} if cpu is None else {number: spent / 1e9 for number, spent in cpu.ns.items() if number in owned}
 
 
 class TransactionMetrics(ServedMetrics):
@@ -198,4 +208,6 @@ class TransactionMetrics(ServedMetrics):
         self.desk.serve()
         if (now_s := self.counted.plain.turned_s) - self._reported_s >= BUSY_INTERVAL_S:
             self._reported_s = now_s
-            self.driver.report_figures({BUSY_STAT: self._rates.take(now_s, self.counted.plain)[0]})
+            busy = self._rates.take(now_s, self.counted.plain)[0]
+            cpu = {f"{CPU_STAT}{number}": round(spent_s, 4) for number, spent_s in cpu_seconds(self.driver).items()}
+            self.driver.report_figures({BUSY_STAT: busy, **cpu})

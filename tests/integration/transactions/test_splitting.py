@@ -12,8 +12,9 @@ from typing import Any
 from examples.bank import program
 from nodes.log import open_log
 from nodes.transactions.clients.client import TransactionClient
+from nodes.transactions.layouts.cpu import recent_cpu
 from nodes.transactions.topics import create_topics
-from tests.integration.processes import PLENTY_S, ROOT
+from tests.integration.processes import PLENTY_S, ROOT, until
 from tests.integration.transactions.test_nodes import ACCOUNTS, BANK, answers, money, open_accounts, pay_around
 from tests.integration.txn_processes import SEQUENCERS, nodes
 
@@ -29,7 +30,7 @@ def test_a_partition_is_split_while_transfers_go_on_and_every_reply_is_right(tmp
         return json.loads(done.stdout)
 
     with open_log(f"embedded:{tmp_path / 'log'}") as log:
-        create_topics(log, program, SEQUENCERS)
+        topics = create_topics(log, program, SEQUENCERS)
         client, draw = TransactionClient(log, "bank"), Random(5)
         with nodes(2, BANK, *options):
             open_accounts(client)
@@ -39,6 +40,9 @@ def test_a_partition_is_split_while_transfers_go_on_and_every_reply_is_right(tmp
             hottest = max(rows, key=lambda row: row["heat_share"])["partition"]
             assert heat["calls"] > 0 and heat["hottest"][0]["key"] == "a1" and heat["hottest"][0]["too_hot"]
             assert sum(row["calls_share"] for row in rows) > 0.99 and heat["hottest"][0]["partition"] == hottest
+            until(
+                lambda: (cpu := recent_cpu(log, topics)) is not None and len(cpu.cores) == len(rows), "all report CPU"
+            )
             running = pay_around(client, draw, 60)
             told = txn("split", str(hottest), "--to", str(len(rows)))
             assert (told["partition"], told["target"], told["new"]) == (hottest, len(rows), True)
