@@ -31,12 +31,23 @@ class LateLog(Log):
         done: Callable[[int], None] = lambda end: None,
     ) -> None:
         def arrive() -> Callable[[], None]:
-            appended = self._log.append(topic, partition, values, headers=headers, keys=keys)
+            appended = self._arrive(topic, partition, values, headers, keys)
             return partial(done, appended.first_offset + appended.count)
 
         queue = self._sent.setdefault(TopicPartition(topic, partition), deque())
         due_ms = self._now_ms() + self._delay_ms()
         queue.append((max(due_ms, queue[-1][0]) if queue else due_ms, arrive))
+
+    def _arrive(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        headers: Sequence[bytes] | None,
+        keys: Sequence[bytes | None] | None,
+    ) -> Appended:
+        """Sent records get to the log."""
+        return self._log.append(topic, partition, values, headers=headers, keys=keys)
 
     def go_on(self, *, all_of_it: bool = False) -> None:
         """Due records arrive."""

@@ -5,7 +5,9 @@ Whole nodes (driver, claims, checkpoints) on a log in memory; all faults are dra
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from random import Random
 from typing import Any
 
@@ -21,7 +23,8 @@ from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.layouts.splitting import request_split
 from nodes.transactions.topics import FIRST_INCARNATION
 from nodes.transactions.upgrades.programs import NodePrograms, named_program
-from tests.sim.late_log import LateLog
+from tests.sim.cut_off_log import CutOffLog
+from tests.sim.moving_faults import REQUESTED, MovingFaults
 from tests.unit.txn_stage import SlowSaver, Stage, counters, counters_v2
 from transactional.epochs.copies import COPY_BYTES
 from transactional.program_versions import ProgramVersion
@@ -50,11 +53,14 @@ class Met:
     layouts: int = 0
     splits: int = 0
     online: int = 0
+    alone: int = 0
     moved: int = 0
     resumed: int = 0
+    at_steps: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, other: Met) -> None:
-        for name in [each for each in vars(self) if each != "kills"]:
+        self.at_steps.update(other.at_steps)
+        for name in [each for each in vars(self) if each not in ("kills", "at_steps")]:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for why, count in other.kills.items():
             self.kills[why] = self.kills.get(why, 0) + count
@@ -67,7 +73,10 @@ class Fleet(Stage):
         draw = self.draw = Random(seed)
         self.replicas = draw.choice([1, 2, 2, 2, 3, 3])
         partitions = draw.randrange(1, 4)
-        self.versions = {"1": counters("fleet", partitions), "2": counters_v2("fleet", partitions)}
+        self.parting_draw = Random(seed ^ 0xA107E)  # its own stream, so that earlier draws stay as they are
+        self.operators = self.parting_draw.choice([["count"], ["count", "other"], ["count", "other", "third"]])
+        made = partitions, self.operators
+        self.versions = {"1": counters("fleet", *made), "2": counters_v2("fleet", *made)}
         self.upgrade_draw = Random(seed ^ 0x0DD)  # its own stream too
         self.upgrade_odds = self.upgrade_draw.choice([0.0, 0.005])
         super().__init__(
@@ -96,7 +105,8 @@ class Fleet(Stage):
         self.leaving: set[str] = set()
         self.stalled_until: dict[str, int] = {}
         self.savers: dict[str, dict[str, SlowSaver]] = {}
-        self.logs: dict[str, LateLog] = {}
+        self.logs: dict[str, CutOffLog] = {}
+        self.faults = MovingFaults(seed, self.topics, self.store, trims=bool(self.trim_ms))
         self.late_ms = draw.choice([0, 0, 10, 60])  # at most, until what is sent arrives
         self.promoted: dict[str, int] = {}
         self.doomed: dict[str, tuple[int, str]] = {}  # when a node dies, and why
@@ -107,6 +117,7 @@ class Fleet(Stage):
         self.sent: dict[str, str] = {}  # request -> key
         self.counts: dict[str, list[int]] = {}  # key -> what its acknowledgements said
         self.keys = [f"k{number}" for number in range(draw.choice([4, 20, 60]))]
+        self.operator_of = dict(zip(self.keys, cycle(self.operators), strict=False))
         self.stall_odds = draw.choice([0.0, 0.002, 0.02])
         self.kill_odds = {
             "after a save": draw.choice([0.0, 0.05, 0.3]),
@@ -127,7 +138,8 @@ class Fleet(Stage):
         self.start(f"node-{self.born:03}")
 
     def log_of(self, name: str) -> Log:
-        late = LateLog(self.log, lambda: self.now_ms, lambda: self.draw.randrange(self.late_ms + 1))
+        arrived = lambda topic, values: self.faults.arrived(topic, values, self.now_ms, self.logs)  # noqa: E731
+        late = CutOffLog(self.log, lambda: self.now_ms, lambda: self.draw.randrange(self.late_ms + 1), arrived)
         self.logs[name] = late
         return late
 
@@ -196,6 +208,7 @@ class Fleet(Stage):
     def turn(self, times: int = 1) -> None:
         for _ in range(times):
             self.now_ms += TURN_MS
+            self.faults.go_on(self.now_ms, self.logs)
             for name in sorted(self.logs):
                 notices = self.log.end_offset(self.topics.control, 0)
                 self.logs[name].go_on()
@@ -240,7 +253,7 @@ class Fleet(Stage):
                 return False
             self.leaving.add(name)
             driver.begin_leaving()
-        if not driver.may_leave:
+        if not driver.may_leave or self.logs[name].is_cut_off:
             return False
         self.met.handovers += driver.claiming.joined and not driver.claiming.owned
         driver.leave()
@@ -265,13 +278,14 @@ class Fleet(Stage):
             self.asked += 1
             key, name = self.draw.choice(self.keys), f"r{self.asked}"
             self.sent[name] = key
-            requests.append(WireRequest(name, "count", key, "add", [1]))
+            requests.append(WireRequest(name, self.operator_of[key], key, "add", [1]))
         self.client.send_all(requests)
 
     def repartition(self) -> None:
         """Somebody requests another number of partitions, or a split, if none is under way; nodes see to the rest."""
         draw = self.layout_draw
         splits = draw.random() < 0.5
+        alone = not splits and len(self.operators) > 1 and self.parting_draw.random() < 0.5
         try:
             requests = Repartitioning(self.log, self.topics)
             mode = self.mode_draw.choice(["stop", "online"])
@@ -279,11 +293,14 @@ class Fleet(Stage):
                 partition = draw.randrange(requests.layout().partitions)
                 request_split(requests, self.topics.job, None, partition, draw.choice([None, None, 0, 1]), mode)
             else:
-                requests.request(["count"], draw.randrange(1, 6), draw.choice(["least", "all"]), mode)
+                names = [self.parting_draw.choice(self.operators)]
+                requests.request(names, draw.randrange(1, 6), draw.choice(["least", "all"]), mode, alone=alone)
         except (RunFailed, SettingsError):
             return  # one is under way, there are as many, it is its own target, or no node lives
+        self.faults.reached(REQUESTED, self.now_ms, self.logs)
         self.met.layouts += 1
         self.met.splits += splits
+        self.met.alone += alone
         self.met.online += mode == "online"
 
     def _has_layout(self) -> bool:
@@ -322,6 +339,7 @@ class Fleet(Stage):
         """No more faults; fails if requests stay without a reply."""
         self.kill_odds, self.stall_odds, self.leave_odds = dict.fromkeys(self.kill_odds, 0.0), 0.0, 0.0
         self.share = 1.0
+        self.faults.end(self.logs)
         self.stalled_until.clear()
         self.doomed.clear()
         for _ in range(PATIENCE_TURNS):
@@ -347,7 +365,7 @@ class Fleet(Stage):
             self.asked += 1
             name, said = f"r{self.asked}", sorted(self.counts.get(key, []))
             self.sent[name] = key
-            self.client.send_request(WireRequest(name, "count", key, "add", [0]))
+            self.client.send_request(WireRequest(name, self.operator_of[key], key, "add", [0]))
             self.heal()
             found = self.counts[key].pop()
             assert said == list(range(1, len(said) + 1)), f"counter {key} was acknowledged as {said}"
@@ -359,4 +377,5 @@ def simulate(seed: int) -> Met:
     fleet = Fleet(seed)
     fleet.go_on(fleet.draw.choice([400, 1_000, 2_000]))
     fleet.check()
+    fleet.met.at_steps.update(fleet.faults.met)
     return fleet.met

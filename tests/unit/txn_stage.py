@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -28,28 +28,32 @@ SEQUENCERS = 2
 NewStore: TypeAlias = Callable[[], Store | SpillingStore]
 
 
-def counters(name: str, partitions: int) -> Program:
-    """One operator, of which each partition has some keys: ``add`` gives what a count amounts to then."""
-    count = Operator("count", partitions=partitions, upgrade=lambda value, before: value[0] if before == 2 else value)
+def counters(name: str, partitions: int, operators: Collection[str] = ("count",)) -> Program:
+    """Operators of which each partition has some keys: ``add`` gives what a count amounts to then."""
 
-    @count.register
     async def add(ctx: Context, amount: int) -> int:
         ctx.put(ctx.get(0) + amount)
         return ctx.get(0)
 
-    return Program(name, [count])
+    upgrade = lambda value, before: value[0] if before == 2 else value  # noqa: E731
+    return Program(name, [_adding(each, partitions, upgrade, add) for each in operators])
 
 
-def counters_v2(name: str, partitions: int) -> Program:
+def counters_v2(name: str, partitions: int, operators: Collection[str] = ("count",)) -> Program:
     """The same answers from other values: a count is in a list."""
-    count = Operator("count", partitions=partitions, upgrade=lambda value, before: [value] if before == 1 else value)
 
-    @count.register
     async def add(ctx: Context, amount: int) -> int:
         ctx.put([ctx.get([0])[0] + amount])
         return ctx.get()[0]
 
-    return Program(name, [count], version=2)
+    upgrade = lambda value, before: [value] if before == 1 else value  # noqa: E731
+    return Program(name, [_adding(each, partitions, upgrade, add) for each in operators], version=2)
+
+
+def _adding(name: str, partitions: int, upgrade: Callable[[Any, int], Any], add: Callable[..., Any]) -> Operator:
+    made = Operator(name, partitions=partitions, upgrade=upgrade)
+    made.register(add)
+    return made
 
 
 class SlowSaver:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
+from nodes.log.contract import LogUnavailable
+from nodes.log.memory import MemoryLog
+from tests.sim.cut_off_log import CutOffLog
+from tests.sim.moving_faults import STEPS, WAYS
 from tests.sim.transactions_fleet import Met, simulate
 from tests.sim.transactions_oracle import each_seed
 
-SEEDS = 37
+SEEDS = 34
 KILLS = {"after a save", "after a notice", "after a promotion", "at any time", "all at once"}
 
 
@@ -19,4 +25,34 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     assert met.answered and met.saved and met.promotions and met.handovers, met
     assert met.stalls and met.restored and met.ledger_waits and met.upgrades, met
     assert met.starved and met.backlogs, met
-    assert met.layouts > met.online > 0 and met.splits and met.moved, met
+    assert met.layouts > met.online > 0 and met.splits and met.moved and met.alone, met
+    assert {fault for _, fault in met.at_steps} == {"split", "damage"}, met.at_steps
+    assert len({step for step, _ in met.at_steps}) >= len(STEPS) / 2, met.at_steps
+
+
+@pytest.mark.parametrize(("reads", "writes"), WAYS)
+def test_a_node_that_is_cut_off_sees_the_log_as_it_was_and_what_it_writes_comes_later(
+    *, reads: bool, writes: bool
+) -> None:
+    now_ms, plain, told = [0], MemoryLog(), list[bytes]()
+    plain.create_topic("t", 1)
+    log = CutOffLog(plain, lambda: now_ms[0], lambda: 10, lambda topic, values: told.extend(values))
+    plain.append("t", 0, [b"a", b"b"])
+    log.cut_off(reads=reads, writes=writes)
+    plain.append("t", 0, [b"c"])
+    plain.delete_before("t", 0, 2)
+    log.send("t", 0, [b"own"])
+    now_ms[0] = 50
+    log.go_on()
+    assert told == ([] if writes else [b"own"]) and log.is_cut_off
+    if reads:
+        assert (log.start_offset("t", 0), log.end_offset("t", 0)) == (0, 2)
+        assert [log.poll("t", 0, at).values for at in (0, 2)] == [[], []] and log.poll("t", 0, 0).next_offset == 0
+    else:
+        assert list(log.poll("t", 0, 2).values) == [b"c"] + ([] if writes else [b"own"])
+    if writes:
+        with pytest.raises(LogUnavailable):
+            log.append("t", 0, [b"x"])
+    log.rejoin()
+    log.go_on()
+    assert list(log.poll("t", 0, 2).values) == [b"c", b"own"] and told == [b"own"]
