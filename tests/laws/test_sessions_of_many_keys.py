@@ -140,7 +140,7 @@ def outputs(test: JobTestDriver) -> list[str]:
     return sorted(map(repr, test.outputs()))
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", share_of(KEYS, 2, __name__))
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("size", [1, 13, 10_000])
 def test_sessions_of_many_keys_are_those_of_sorted_rows(folds: Folds, key: str, partitions: int, size: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tests.tidy.names import FunctionNode, called_name, functions
 from tests.tidy.source import PURE, Source, Violation
@@ -36,11 +36,12 @@ def no_set_order(source: Source) -> Iterator[Violation]:
     """No loop, list or join over a set without sorted(); finds sets that the same file shows to be sets."""
     if not source.is_python or not source.within(PURE):
         return
-    attributes = _names_of_sets(source.tree, attributes=True)
+    attributes = _names_of_sets(source.tree, source.nodes, attributes=True)
     seen = set()
     for scope in (*functions(source.tree), source.tree):
-        known = _Known(attributes, _names_of_sets(scope, attributes=False))
-        for node in _order_taken(scope, known):
+        nodes = source.nodes if scope is source.tree else tuple(ast.walk(scope))
+        known = _Known(attributes, _names_of_sets(scope, nodes, attributes=False))
+        for node in _order_taken(nodes, known):
             if node not in seen:
                 seen.add(node)
                 message = "takes elements from a set in no fixed order; use sorted()"
@@ -69,9 +70,9 @@ class _Known:
         )
 
 
-def _order_taken(scope: ast.AST, known: _Known) -> Iterator[ast.expr]:
-    blind = _inside_order_blind_calls(scope)
-    for node in ast.walk(scope):
+def _order_taken(nodes: Iterable[ast.AST], known: _Known) -> Iterator[ast.expr]:
+    blind = _inside_order_blind_calls(nodes)
+    for node in nodes:
         taken: list[ast.expr] = []
         if isinstance(node, ast.For | ast.AsyncFor):
             taken = [node.iter]
@@ -86,24 +87,24 @@ def _order_taken(scope: ast.AST, known: _Known) -> Iterator[ast.expr]:
         yield from (expression for expression in taken if known.is_set(expression))
 
 
-def _inside_order_blind_calls(scope: ast.AST) -> set[ast.AST]:
-    calls = (node for node in ast.walk(scope) if isinstance(node, ast.Call) and called_name(node) in ORDER_BLIND)
+def _inside_order_blind_calls(nodes: Iterable[ast.AST]) -> set[ast.AST]:
+    calls = (node for node in nodes if isinstance(node, ast.Call) and called_name(node) in ORDER_BLIND)
     return {argument for call in calls for argument in call.args}
 
 
-def _names_of_sets(scope: ast.AST, *, attributes: bool) -> frozenset[str]:
-    """Names (or attributes) that every assignment and annotation in the scope shows to be a set."""
+def _names_of_sets(scope: ast.AST, nodes: Iterable[ast.AST], *, attributes: bool) -> frozenset[str]:
+    """Names (or attributes) that every assignment and annotation in the scope, of these nodes, shows to be a set."""
     verdicts: dict[str, bool] = {}
-    for target, is_set in _bindings(scope, attributes=attributes):
+    for target, is_set in _bindings(scope, nodes, attributes=attributes):
         verdicts[target] = verdicts.get(target, True) and is_set
     return frozenset(name for name, is_set in verdicts.items() if is_set)
 
 
-def _bindings(scope: ast.AST, *, attributes: bool) -> Iterator[tuple[str, bool]]:
+def _bindings(scope: ast.AST, nodes: Iterable[ast.AST], *, attributes: bool) -> Iterator[tuple[str, bool]]:
     nothing_known = _Known(frozenset(), frozenset())
     if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) and not attributes:
         yield from _arguments(scope)
-    for node in ast.walk(scope):
+    for node in nodes:
         if isinstance(node, ast.AnnAssign) and (name := _bound(node.target, attributes)):
             yield name, _is_set_type(node.annotation)
         elif isinstance(node, ast.ClassDef) and attributes:

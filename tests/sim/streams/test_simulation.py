@@ -14,15 +14,19 @@ from nodes.sim.jobs import CASES
 from nodes.sim.many import explain
 from nodes.sim.options import TRUNCATIONS
 from nodes.sim.run import simulate
+from tests.shares import share_of
 from tests.sim.counts import drawn
 
 CHUNKS = 24
-SEEDS = int(os.environ.get("SIM_SEEDS") or drawn(160, 1008))
+SEEDS = int(os.environ.get("SIM_SEEDS") or drawn(96, 1008))
 FLEET = 10
 """Nodes at most."""
 
 
-def regressions() -> list[tuple[int, str, int, int | None]]:
+Regression = tuple[int, str, int, int | None]
+
+
+def regressions() -> list[Regression]:
     """Seed, job, largest fleet and copies (None: drawn) of what once failed."""
     lines = (Path(__file__).parents[1] / "seeds.txt").read_text().splitlines()
     found = [line.split() for line in lines if line and not line.startswith("#")]
@@ -38,8 +42,9 @@ def test_new_seeds_hold(chunk: int) -> None:
         assert verdict.ok, explain(verdict)
 
 
-@pytest.mark.parametrize(("seed", "case", "nodes", "copies"), regressions())
-def test_seeds_that_once_failed_hold(seed: int, case: str, nodes: int, copies: int | None) -> None:
+@pytest.mark.parametrize("once", share_of(regressions(), 2, __name__), ids=lambda once: f"{once[1]}-{once[0]}")
+def test_seeds_that_once_failed_hold(once: Regression) -> None:
+    seed, case, nodes, copies = once
     verdict = simulate(seed, case=case, max_nodes=nodes, replicas=copies)
     assert verdict.ok, explain(verdict)
 
