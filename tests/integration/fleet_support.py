@@ -68,7 +68,7 @@ class Stage:
         self.events[partition] += [msgspec.json.decode(row, type=Event) for row in rows]
 
     @contextmanager
-    def feeding(self, count: int = 20, every_s: float = 0.02) -> Iterator[None]:
+    def feeding(self, count: int = 20, every_s: float = 0.05) -> Iterator[None]:
         """Append without end while the test goes on."""
         over = self._over = threading.Event()
 

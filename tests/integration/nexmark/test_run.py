@@ -51,7 +51,7 @@ def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input
 WITHOUT_LATE = ("q0", "q1", "q2", "q3", "q4official", "q8", "q14", "q21", "q22")
 
 
-@pytest.mark.parametrize("query", share_of(FLOWS, 4, __name__))
+@pytest.mark.parametrize("query", share_of(FLOWS, 6, __name__))
 def test_every_flow_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
     code, result, said = holon(
         "nexmark", "run", query, "--api", "dataflow", "--events", "40000", "--partitions", "4", "--nodes", "2",

@@ -20,7 +20,7 @@ ROWS = 300
 JOBS = ("tests.integration.jobs_keyed:job", "tests.integration.jobs_keyed:by_columns")
 
 
-@pytest.fixture(params=share_of(["embedded", "librdkafka", "direct"], 2, __name__))
+@pytest.fixture(params=share_of(["embedded", "librdkafka", "direct"], 3, __name__))
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     if request.param == "embedded":
         stage = Stage(tmp_path, partitions=2)
