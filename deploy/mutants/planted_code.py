@@ -238,4 +238,25 @@ LOOKUPS = (
         "if distance >= np.uint64(slots):",
         tests=INDEX,
     ),
+    Mutant(
+        "a map reads keys too that others have added to its index",
+        "wcrdt/lattices/keyed/columns.py",
+        "rows = rows if len(rows) == self.height else rows[rows < self.height]",
+        "pass",
+        tests=("tests/laws/test_keyed_columns.py",),
+    ),
+    Mutant(
+        "of a key that comes twice among few rows the delta has the last one",
+        "wcrdt/lattices/keyed/elements.py",
+        "        if key in added:",
+        "        if False:",
+        tests=("tests/laws/test_lattices.py::test_every_type_keeps_the_laws[map of gset]",),
+    ),
+    Mutant(
+        "rows that are not of the batch pass where all windows are open",
+        "holon/program/insert_arguments.py",
+        "            self.check()\n            return None\n",
+        "            return None\n",
+        tests=("tests/unit/holon/program/test_row_watermarks.py",),
+    ),
 )
