@@ -24,15 +24,18 @@ RUN_BYTES = 8 << 20
 _room = threading.local()
 
 
-def inflated(data: memoryview, at: int, end: int, checksum: Checksum) -> tuple[int, memoryview]:
+def inflated(
+    data: memoryview, at: int, end: int, checksum: Checksum, room: memoryview | None = None
+) -> tuple[int, memoryview]:
     """Whole compressed batches from a place on, one after the other with plain records, and the place behind them.
 
-    Their checksums are not made anew. The bytes lie in this thread's room, until the next call. The batches end before
-    one that cannot be inflated, is not compressed, is damaged, or has more than ``INFLATED_BYTES`` of records.
+    Their checksums are not made anew. The bytes lie in ``room``, or in this thread's, until the next call. The batches
+    end before one that cannot be inflated, does not fit there, is not compressed, or is damaged. This thread's room has
+    ``INFLATED_BYTES`` for records.
 
     The first batch is whole, of magic 2, with a checksum that was right.
     """
-    room, filled, first = _scratch(), 0, at
+    room, filled, first = _scratch() if room is None else room, 0, at
     try:
         import cramjam
     except ImportError:

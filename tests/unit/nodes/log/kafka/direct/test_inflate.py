@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import Any, cast
 
 import cramjam
 import pytest
 
+from holon.columnar.payloads import PAD_BYTES
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.direct.connection import Wire
 from nodes.log.kafka.direct.fetch_requests import SMALL_BYTES, Fetcher, FetchPosition, Refused
@@ -114,6 +116,18 @@ def test_batches_that_follow_each_other_are_one_run(loops: Compiled) -> None:
     (run,), refused = runs_of(loops, b"".join(batches))
     assert run.offsets.tolist() == list(range(300)) and not refused
     assert [value.split(b" ")[0] for value in run.values] == [b"%d" % (row // 10) for row in range(300)]
+
+
+def test_many_batches_and_one_that_is_larger_than_a_buffer_are_read_in_turn(
+    loops: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.BUFFER_BYTES", SMALL_BYTES + PAD_BYTES)
+    noise = [random.Random(number).randbytes(SMALL_BYTES // 6) for number in range(12)]
+    values = [*noise[:6], noise[0] * 7, *noise[6:]]
+    batches = [batch([Row(at, 5, value)], base=at, last=at) for at, value in enumerate(values)]
+    for codec in ("lz4", "snappy"):
+        rows, refused = read(loops, b"".join(compressed(one, codec) for one in batches))
+        assert [(offset, value) for offset, value, _ in rows] == list(enumerate(values)) and not refused
 
 
 def test_batches_beyond_the_bytes_of_a_run_are_the_next_run(loops: Compiled) -> None:
