@@ -248,9 +248,23 @@ LOOKUPS = (
     Mutant(
         "of a key that comes twice among few rows the delta has the last one",
         "wcrdt/lattices/keyed/elements.py",
-        "        if key in added:",
-        "        if False:",
+        "by_key.setdefault(key, []).append(part)",
+        "by_key[key] = [part]",
         tests=("tests/laws/test_lattices.py::test_every_type_keeps_the_laws[map of gset]",),
+    ),
+    Mutant(
+        "each of few rows of a key is checked as if it were the first",
+        "wcrdt/lattices/keyed/elements.py",
+        "entry.check_many(few)",
+        "[entry.check(each) for each in few]",
+        tests=("tests/unit/wcrdt/test_lattices_documents.py",),
+    ),
+    Mutant(
+        "the least integers are in order behind the largest, where they have slots there",
+        "wcrdt/lattices/keyed/int_index.py",
+        "if not _LEAST <= self._low <= _MOST - len(self._table):",
+        "if False:",
+        tests=INDEX,
     ),
     Mutant(
         "rows that are not of the batch pass where all windows are open",

@@ -108,3 +108,28 @@ def test_columns_with_gaps_or_without_rows_are_looked_up() -> None:
     fixed = np.array([4 * FAR, 5])
     fixed.flags.writeable = False
     assert index.find(fixed).tolist() == [2, -1] and IntIndex(fixed).find(fixed).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("end", [-(1 << 63), (1 << 63) - 1])
+def test_integers_at_both_ends_of_64_bits_are_not_in_the_order_of_their_slots(end: int, compiled: bool) -> None:
+    """The table of one end has slots beyond it, which the integers of the other end get."""
+    before = installed()
+    try:
+        install(before if compiled else None)
+        index = IntIndex(np.array([end]))
+        assert index.find(np.array([end])).tolist() == [0]
+        index.add(np.array([-1 - end]))
+        assert index.find(np.array([-1 - end, end])).tolist() == [1, 0]
+    finally:
+        install(before)
+    order = index.ascending()
+    assert order is None or index.keys[order].tolist() == [-(1 << 63), (1 << 63) - 1]
+
+
+def test_integers_that_lie_close_are_in_order_by_their_slots() -> None:
+    index = IntIndex(np.array([7, 3, 5]))
+    assert index.ascending() is None and index.find(np.array([3])).tolist() == [1]
+    index.add(np.array([6, -4]))
+    order = index.ascending()
+    assert order is not None and index.keys[order].tolist() == [-4, 3, 5, 6, 7]

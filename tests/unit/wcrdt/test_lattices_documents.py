@@ -139,6 +139,15 @@ def test_an_edit_that_changes_nothing_is_no_edit():
     assert shared.insert(("remove", "a")) == YMap() == shared
 
 
+def test_an_edit_may_follow_another_one_of_its_key_in_a_few_rows():
+    texts = MapOf(YText())
+    texts.insert_many([("a", (0, "h")), ("b", (0, "x")), ("a", (1, "o")), ("a", (2, "!"))])
+    assert texts.value == {"a": "ho!", "b": "x"}
+    with pytest.raises(IndexError, match="index 5"):
+        texts.insert_many([("b", (1, "y")), ("a", (3, "?")), ("a", (5, "?"))])
+    assert texts.value == {"a": "ho!", "b": "x"}
+
+
 def test_a_refused_column_of_edits_leaves_maps_and_records_as_they_were():
     notes = MapOf(YText())
     with pytest.raises(IndexError):

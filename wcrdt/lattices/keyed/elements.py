@@ -39,20 +39,22 @@ def few_folded(inner: Folding[Any, Any], keys: Any, parts: Any) -> list[tuple[Ha
 def few_inserted(
     inner: Lattice[Any, Any], entries: dict[Hashable, Any], elements: tuple[Any, Any], actor: int
 ) -> dict[Hashable, Any]:
-    """Insert each row by itself, all of them or none; returns what was added, by key."""
-    keys, parts = elements
-    rows = list(zip(map(key_of, rows_of(keys)), rows_of(parts), strict=True))
-    for key, part in rows:
-        entries.get(key, inner).check(part)
-    added: dict[Hashable, Any] = {}
-    for key, part in rows:
-        if key not in entries:
-            entries[key] = inner.bottom()
-        change = entries[key].insert(part, actor=actor)
-        if key in added:
-            added[key].merge(change)
+    """Insert rows without columns of them, all or none; returns what was added, by key."""
+    by_key: dict[Hashable, list[Any]] = {}
+    for key, part in zip(map(key_of, rows_of(elements[0])), rows_of(elements[1]), strict=True):
+        by_key.setdefault(key, []).append(part)
+    for key, few in by_key.items():
+        entry = entries.get(key, inner)
+        if len(few) == 1:
+            entry.check(few[0])
         else:
-            added[key] = change
+            entry.check_many(few)  # one may only be right behind another, as edits of a text
+    added: dict[Hashable, Any] = {}
+    for key, few in by_key.items():
+        entry = entries.get(key)
+        if entry is None:
+            entry = entries[key] = inner.bottom()
+        added[key] = entry.insert(few[0], actor=actor) if len(few) == 1 else entry.insert_many(few, actor=actor)
     return added
 
 

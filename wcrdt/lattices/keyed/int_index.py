@@ -26,6 +26,7 @@ _RUN = np.arange(16)
 _NEXT = _RUN + 1
 
 _WORD = (1 << 64) - 1
+_LEAST, _MOST = -(1 << 63), 1 << 63
 _SPREAD, _LEAST_SPREAD = 2, 64
 """Integers within so many times their number, and some more, lie close to each other."""
 _ROOM = 2048
@@ -140,6 +141,8 @@ class IntIndex:
     def ascending(self) -> Ints | None:
         """The places in the order of their integers; None where sorting them is as quick."""
         if self._low is None or self._table is None:
+            return None
+        if not _LEAST <= self._low <= _MOST - len(self._table):  # slots beyond 64 bits are those of the other end
             return None
         return self._table[self._table >= 0].astype(np.int64)
 
