@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from nodes.transactions.layouts.halves import buckets_of, moving_half, split_layout
 from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES
 from tests.sim.transactions_world import World
 from transactional import events as e
 from transactional.epochs.messages import NewLayout, PlannedLayout, to_bytes
-from transactional.layout import Group, Homes, spread_all, spread_least
+from transactional.layout import Group, Homes, Layout, spread_all, spread_least
 from transactional.state.restored import empty_state
 from transactional.state.snapshots import FORMAT_VERSION, PartitionState
 
@@ -26,6 +27,11 @@ def propose_layout(world: World) -> None:
         world.log.append(EPOCHS, 0, [to_bytes(NewLayout(planned.layout))])
         world.unrest = UNREST_STEPS
         return
+    if world.copying.random() < 0.44 and (split := split_of(world, newest)) is not None:
+        if all(_has(world, partition) for partition in range(split.partitions)):
+            world.splits.append(split)
+            _append(world, split)
+        return
     draw, homes = world.placing, dict[Group, Homes]()
     if world.copying.random() < 0.3:
         known = {name: each for program in world.versions.all for name, each in program.operators.items()}
@@ -38,9 +44,24 @@ def propose_layout(world: World) -> None:
     layout = newest.changed(homes)
     layout = replace(layout, number=layout.number - (draw.random() < 0.3))
     if all(_has(world, partition) for partition in range(layout.partitions)):
-        record = PlannedLayout(layout) if world.copying.random() < 0.5 else NewLayout(layout)
-        world.log.append(EPOCHS, 0, [to_bytes(record)])
-        world.unrest = UNREST_STEPS
+        _append(world, layout)
+
+
+def split_of(world: World, newest: Layout) -> Layout | None:
+    """Some partition's hotter half goes to another one, or to a new one; heat is drawn. None: it has one bucket."""
+    draw = world.copying
+    partition = draw.randrange(newest.partitions)
+    heats = {bucket: draw.randrange(4) for bucket in buckets_of(newest, partition)}
+    others = [each for each in range(min(newest.partitions + 1, MAX_PARTITIONS)) if each != partition]
+    if len(heats) < 2 or not others:
+        return None
+    return split_layout(newest, moving_half(heats, draw.randrange(4)), draw.choice(others))
+
+
+def _append(world: World, layout: Layout) -> None:
+    record = PlannedLayout(layout) if world.copying.random() < 0.5 else NewLayout(layout)
+    world.log.append(EPOCHS, 0, [to_bytes(record)])
+    world.unrest = UNREST_STEPS
 
 
 def _has(world: World, partition: int) -> bool:

@@ -48,6 +48,7 @@ class Tally:
     asked: int = 0
     continued: int = 0
     layouts: int = 0
+    splits: int = 0
     versions: int = 0
     judged: int = 0
     upgraded: int = 0
@@ -101,6 +102,7 @@ class Check:
         self.check_states(serial.state)
         self.tally.epochs, self.tally.void_cuts = self.ledger.done, self.ledger.void_cuts
         self.tally.layouts = self.ledger.layouts.newest.number
+        self.tally.splits = sum(each in self.world.splits for _, each in self.ledger.layouts.since(0))
         self.tally.versions = self.ledger.versions.newest.number
         self.tally.upgraded = sum(parted(value)[0] > 1 for value in serial.state.values())
         handovers = [each for number in range(self.ledger.done + 1) for each in self.ledger.handovers.known(number)]

@@ -21,6 +21,7 @@ from transactional.epochs.messages import Replies, reply_message
 from transactional.epochs.sequencer import EpochConfig, first_needed
 from transactional.epochs.trimming import Trims
 from transactional.execution.crashing import Apart, Trying
+from transactional.layout import Layout
 from transactional.node import TransactionNode
 from transactional.requests.requests import WireRequest, partition_of, request_record
 from transactional.state.restored import restored_state
@@ -64,6 +65,8 @@ class World:
         """How many there are; some may take no part in the newest epochs."""
         self.sequencers = sequencers
         self.copying = Random(seed + 4)
+        self.splits: list[Layout] = []
+        """Proposed layouts that halve a partition."""
         self.config = dataclasses.replace(config, copy_bytes=self.copying.choice([1, 100, 1 << 17]))
         self.log = MemoryLog()
         self.log.create_topic(EPOCHS, 1)

@@ -75,7 +75,7 @@ def healed(seed: int) -> StrainedWorld:
             world.crash()
         if draw.random() < 0.004:
             world.overlap()
-        if seed % STRAINED == 0 and world.placing.random() < 0.01:
+        if seed % STRAINED == 0 and world.placing.random() < 0.06:
             propose_layout(world)
         world.versions.maybe_propose(world.log, 0.01)
         if draw.random() < 0.01:
@@ -132,7 +132,7 @@ def test_random_transactions_equal_one_plain_loop(part: int) -> None:
     for found in each_seed(base, SEEDS_EACH, simulate):
         tally.add(found)
     assert tally.restored and tally.chained and tally.logged and tally.crashes, tally
-    assert tally.sources and tally.abandoned and tally.layouts and tally.void_cuts, tally
+    assert tally.sources and tally.abandoned and tally.layouts and tally.splits and tally.void_cuts, tally
     assert tally.versions and tally.upgraded and tally.judged, tally
     assert tally.moved_keys and tally.moved_replies and tally.copies and tally.partitions_made, tally
     assert tally.strained_copies and tally.strained_versions, tally
