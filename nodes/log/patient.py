@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, repeat
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from nodes.log.contract import AddressSpaceFull, Appended, Log, LogFull
 
@@ -61,38 +61,19 @@ class PatientLog:
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)
 
-    def append(
-        self,
-        topic: str,
-        partition: int,
-        values: Sequence[bytes],
-        *,
-        headers: Sequence[bytes] | None = None,
-        keys: Sequence[bytes | None] | None = None,
-    ) -> Appended:
+    def append(self, topic: str, partition: int, values: Sequence[bytes], **more: Any) -> Appended:
         """As ``Log.append``."""
         try:
-            return self._log.append(topic, partition, values, headers=headers, keys=keys)
+            return self._log.append(topic, partition, values, **more)
         except LogFull as error:
-            again = partial(self._log.append, topic, partition, values, headers=headers, keys=keys)
-            return self._wait(topic, partition, again, error)
+            return self._wait(topic, partition, partial(self._log.append, topic, partition, values, **more), error)
 
-    def send(
-        self,
-        topic: str,
-        partition: int,
-        values: Sequence[bytes],
-        *,
-        headers: Sequence[bytes] | None = None,
-        keys: Sequence[bytes | None] | None = None,
-        done: Callable[[int], None] = lambda end: None,
-    ) -> None:
+    def send(self, topic: str, partition: int, values: Sequence[bytes], **more: Any) -> None:
         """As ``Log.send``."""
         try:
-            self._log.send(topic, partition, values, headers=headers, keys=keys, done=done)
+            self._log.send(topic, partition, values, **more)
         except LogFull as error:
-            again = partial(self._log.send, topic, partition, values, headers=headers, keys=keys, done=done)
-            self._wait(topic, partition, again, error)
+            self._wait(topic, partition, partial(self._log.send, topic, partition, values, **more), error)
 
     def _wait(self, topic: str, partition: int, append: Callable[[], T], error: LogFull) -> T:
         if isinstance(error, AddressSpaceFull):

@@ -143,13 +143,15 @@ def heat_shown(work: Recent, layout: Layout, operators: Sequence[list[str]], cpu
     """
     total, rows = work.total, list[tuple[bool, HotKeys]]()
     of_partition = work.by_partition(layout)
+    cores = 0.0 if cpu is None else cpu.total
+    shares = None if cpu is None else [cpu.share(partition) for partition in range(layout.partitions)]
     for (place, part), mine in work.by_part.items():
         group = layout.groups[place]
         home = group.homes[group.group.bucket(part)]
         share, costly = None, False
-        if cpu is not None:
-            share = cpu.share(home) * mine.heat / max(1, of_partition[home].heat)
-            costly = share * cpu.total >= HOT_CORES and share * layout.partitions > HOT_MARGIN
+        if shares is not None:
+            share = shares[home] * mine.heat / max(1, of_partition[home].heat)
+            costly = share * cores >= HOT_CORES and share * layout.partitions > HOT_MARGIN
         too_hot = costly or mine.heat * layout.partitions > total.heat
         row = HotKeys(operators[place], part, home, mine.calls, mine.bytes, *_shares(mine, total), too_hot, share)
         rows.append((costly, row))
