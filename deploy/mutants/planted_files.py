@@ -1,8 +1,13 @@
-"""Bugs in outputs as files: commits, batches, formats."""
+"""Bugs in outputs as files: commits, batches, formats; and in autoscaling."""
 
 from __future__ import annotations
 
 from deploy.mutants.model import Mutant
+
+DECISIONS = "tests/unit/nodes/machine/ownership/test_decisions.py"
+DECIDING = "tests/unit/nodes/transactions/autoscaling/test_deciding.py"
+DECIDING_FILE = "nodes/transactions/autoscaling/deciding.py"
+AUTOSCALING = "tests/laws/test_autoscaling.py"
 
 FOLDERS = ("tests/unit/nodes/file_sinks/test_folders.py",)
 FORMATS = ("tests/unit/nodes/file_sinks/test_formats.py",)
@@ -157,4 +162,80 @@ FILES = (
         "if False else payload",
         tests=FORMATS,
     ),
+)
+
+SCALING = tuple(
+    Mutant(name, file, old, new, tests=tests)
+    for name, file, old, new, tests in (
+        (
+            "an opposite decision does not wait for the cool-down",
+            DECIDING_FILE,
+            "if passed_s >= limits.cooldown_s:",
+            "if True:",
+            (AUTOSCALING,),
+        ),
+        (
+            "samples before the last decision count for the next one",
+            DECIDING_FILE,
+            "if last is None or each.at_ms > last.at_ms]",
+            "if True]",
+            (DECIDING,),
+        ),
+        (
+            "one overloaded sample of several is enough",
+            DECIDING_FILE,
+            "    if all(reasons):\n",
+            "    if any(reasons):\n",
+            (DECIDING,),
+        ),
+        (
+            "a node leaves though those that stay get too busy",
+            DECIDING_FILE,
+            "expected = busy * newest.nodes / (newest.nodes - 1)",
+            "expected = busy",
+            (AUTOSCALING,),
+        ),
+        (
+            "more nodes than the limit are started at once",
+            DECIDING_FILE,
+            "2 * newest.nodes, newest.partitions, limits.max_nodes)",
+            "2 * newest.nodes, newest.partitions)",
+            (AUTOSCALING,),
+        ),
+        (
+            "the second decision of a number counts too",
+            "nodes/machine/ownership/decisions.py",
+            "if _number(argument) > self.number:",
+            "if _number(argument) >= self.number > 0 or _number(argument) == 1:",
+            (DECISIONS,),
+        ),
+        (
+            "a checkpoint of the control topic forgets decisions",
+            "nodes/machine/ownership/ownership.py",
+            ", decisions=self.decisions.state(),",
+            ",",
+            (DECISIONS,),
+        ),
+        (
+            "who reads from a checkpoint of a release before numbers decisions from 1 again",
+            "nodes/machine/ownership/decisions.py",
+            "return 1 + (control_end if self.is_lost else self.number)",
+            "return 1 + self.number",
+            (DECISIONS,),
+        ),
+        (
+            "a decision that is being carried out is made again",
+            DECIDING_FILE,
+            "return before <= now < wanted or wanted < now <= before",
+            "return False",
+            (DECIDING,),
+        ),
+        (
+            "an autoscaler acts on a decision that another one has won",
+            "nodes/transactions/autoscaling/autoscaler.py",
+            "        if outcome.won:\n",
+            "        if outcome.decision:\n",
+            ("tests/unit/nodes/transactions/autoscaling/test_autoscaler.py",),
+        ),
+    )
 )

@@ -1,4 +1,4 @@
-"""Bugs where a topic has lost its end, or a slot lacks something; in splits and scaling; in copies ahead of a move."""
+"""Bugs where a topic has lost its end, or a slot lacks something; in splits; in copies ahead of a move."""
 
 from __future__ import annotations
 
@@ -90,9 +90,6 @@ TRUNCATION = (
 HALVES = "tests/laws/test_halves.py"
 SPLITTING = "tests/unit/nodes/transactions/layouts/test_splitting.py"
 HALVES_FILE = "nodes/transactions/layouts/halves.py"
-DECIDING = "tests/unit/nodes/transactions/autoscaling/test_deciding.py"
-DECIDING_FILE = "nodes/transactions/autoscaling/deciding.py"
-AUTOSCALING = "tests/laws/test_autoscaling.py"
 HEAT_FILE = "nodes/transactions/layouts/heat.py"
 
 ELASTIC = (
@@ -151,67 +148,6 @@ ELASTIC = (
         "if isinstance(each, WireCall):",
         "if each.call_chain is not None:",
         tests=(SPLITTING,),
-    ),
-    *(
-        Mutant(name, file, old, new, tests=tests)
-        for name, file, old, new, tests in (
-            (
-                "an opposite decision does not wait for the cool-down",
-                DECIDING_FILE,
-                "if passed_s >= limits.cooldown_s:",
-                "if True:",
-                (AUTOSCALING,),
-            ),
-            (
-                "samples before the last decision count for the next one",
-                DECIDING_FILE,
-                "if last is None or each.at_ms > last.at_ms]",
-                "if True]",
-                (DECIDING,),
-            ),
-            (
-                "one overloaded sample of several is enough",
-                DECIDING_FILE,
-                "    if all(reasons):\n",
-                "    if any(reasons):\n",
-                (DECIDING,),
-            ),
-            (
-                "a node leaves though those that stay get too busy",
-                DECIDING_FILE,
-                "expected = busy * newest.nodes / (newest.nodes - 1)",
-                "expected = busy",
-                (AUTOSCALING,),
-            ),
-            (
-                "more nodes than the limit are started at once",
-                DECIDING_FILE,
-                "2 * newest.nodes, newest.partitions, limits.max_nodes)",
-                "2 * newest.nodes, newest.partitions)",
-                (AUTOSCALING,),
-            ),
-            (
-                "the second decision of a number counts too",
-                "nodes/machine/ownership/decisions.py",
-                "if _number(argument) == self.number + 1:",
-                "if 0 <= self.number + 1 - _number(argument) <= 1:",
-                ("tests/unit/nodes/machine/ownership/test_decisions.py",),
-            ),
-            (
-                "a checkpoint of the control topic forgets decisions",
-                "nodes/machine/ownership/ownership.py",
-                ", decisions=list(self.decisions.kept),",
-                ",",
-                ("tests/unit/nodes/machine/ownership/test_decisions.py",),
-            ),
-            (
-                "an autoscaler acts on a decision that another one has won",
-                "nodes/transactions/autoscaling/autoscaler.py",
-                "        if outcome.won:\n",
-                "        if outcome.decision:\n",
-                ("tests/unit/nodes/transactions/autoscaling/test_autoscaler.py",),
-            ),
-        )
     ),
 )
 

@@ -55,7 +55,7 @@ class ControlState(msgspec.Struct, array_like=True, kw_only=True):
     programs: ProgramState = ProgramState()
     layouts: tuple[str, str, str] = ("", "", "")  # as ``LayoutFold`` has them
     schemas: SchemaState = SchemaState()
-    decisions: list[str] = []  # of autoscalers, oldest first; releases before pass them over
+    decisions: list[str] | None = None  # of autoscalers, oldest first; None: a release before has left them out
 
 
 class ControlCheckpoint(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):

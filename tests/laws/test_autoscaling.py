@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nodes.transactions.autoscaling.deciding import Action, Decision, Limits, Sample, decide, direction
@@ -41,16 +41,19 @@ LOADS = st.lists(st.just(CALM) | TOO_MUCH | TOO_MUCH | ODD, min_size=2, max_size
 
 
 class Job:
-    """Each decision holds at the next sample. ``loads`` hold for some samples each."""
+    """Each decision holds at the next sample, or ``delay`` samples later. ``loads`` hold for some samples each."""
 
-    def __init__(self, limits: Limits, nodes: int, partitions: int) -> None:
+    def __init__(self, limits: Limits, nodes: int, partitions: int, delay: int = 0) -> None:
         self.limits = limits
+        self.delay = delay
         self.nodes, self.partitions = nodes, partitions
         self.samples: list[Sample] = []
         self.decisions: list[Decision] = []
 
     def sample(self, load: dict[str, float | bool | None]) -> Action:
         at_ms = INTERVAL_MS * (1 + len(self.samples))
+        if self.decisions and at_ms - self.decisions[-1].at_ms > INTERVAL_MS * self.delay:
+            self.nodes, self.partitions = self.decisions[-1].action.nodes, self.decisions[-1].action.partitions
         self.samples.append(
             Sample(at_ms=at_ms, nodes=self.nodes, partitions=self.partitions, hottest=0, coldest=1, **load)  # type: ignore[arg-type]
         )
@@ -61,7 +64,6 @@ class Job:
             self.decisions.append(
                 Decision(number=number, by="one", at_ms=at_ms, action=action, sample=self.samples[-1])
             )
-            self.nodes, self.partitions = action.nodes, action.partitions
         return action
 
 
@@ -103,3 +105,29 @@ def test_a_steady_load_leads_to_rest(nodes: int, work: float) -> None:
         job.sample({"busy": min(1.0, work / job.nodes), "lag_s": 10.0 if work > job.nodes else 0.0})
     assert work <= 0.8 * job.nodes and all(each.at_ms < 250 * INTERVAL_MS for each in job.decisions)
     assert job.nodes == 1 or work / (job.nodes - 1) > 0.5, "none is there for nothing"
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 9), st.floats(0.2, 0.8), st.integers(1, 12))
+@example(6, 0.45, 2)
+def test_a_load_that_doubles_and_halves_is_followed_and_leaves_nothing_behind(
+    delay: int, work: float, partitions: int
+) -> None:
+    """Nodes take ``delay`` samples to come and to go. No decision is made twice, nor one against the load."""
+    given = Limits(
+        min_nodes=1, max_nodes=12, min_partitions=1, max_partitions=24, p99_ms=100, lag_s=2, cooldown_s=30
+    )  # fmt: skip
+    job, rising = Job(given, 1, partitions, delay), {1: True, 2: True, 4: True, -2: False, -1: False}
+    for times, is_rising in rising.items():
+        before = len(job.decisions)
+        for _ in range(60):
+            mine = work * abs(times)
+            job.sample({"busy": min(1.0, mine / job.nodes), "lag_s": 10.0 if mine > job.nodes else 0.0})
+        assert work * abs(times) <= 0.8 * job.nodes, "there are enough"
+        first = not before and times == 1  # what there is too much of at first goes
+        for made in job.decisions[before:]:
+            assert first or (direction(made.action, made.sample) > 0) == is_rising
+    for before_this, made in pairwise(job.decisions):
+        assert made.at_ms - before_this.at_ms > INTERVAL_MS * delay, "it was asked for while it came"
+    assert job.nodes == 1 or work / (job.nodes - 1) > 0.5
+    assert job.partitions <= 4 * job.nodes or work / job.nodes > 0.5

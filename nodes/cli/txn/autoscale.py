@@ -92,11 +92,11 @@ def autoscale(
                 begin_nodes(log, job, provider, limits.min_nodes, stopped)
             limits = _with_present(limits, log, job) if partitions is None else limits
             scaler = _scaler(log, job, limits, provider, settings)
-            outcomes = list(_outcomes(scaler, provider, interval_s, samples if dry_run else 0, seconds, stopped))
+            made = list(outcomes(scaler, provider, interval_s, samples if dry_run else 0, seconds, stopped))
         finally:
             if provider is not None:
                 provider.close()
-    _show(outcomes, limits, dry_run=dry_run, as_json=as_json)
+    _show(made, limits, dry_run=dry_run, as_json=as_json)
     if stopped.signal == signal.SIGINT:
         raise typer.Exit(INTERRUPTED_EXIT)
 
@@ -198,7 +198,7 @@ def _scaler(log: Log, job: str | None, limits: Limits, provider: NodeProvider | 
     return Autoscaler(log, job_on(log, job), limits, provider, open_checkpoints(settings), wall_ms)
 
 
-def _outcomes(
+def outcomes(
     scaler: Autoscaler,
     provider: NodeProvider | None,
     interval_s: float,
@@ -212,12 +212,15 @@ def _outcomes(
     begin_s = next_s = time.monotonic()
     taken = 0
     while not (count and taken == count) and not (seconds and time.monotonic() - begin_s >= seconds):
-        next_s += interval_s
-        while (left_s := next_s - time.monotonic()) > 0:
-            if stopped.event.wait(min(left_s, CHECK_S)):
+        # A sample that has taken longer than the interval is made up for by no others: several at once are one.
+        next_s = max(next_s + interval_s, time.monotonic())
+        while True:
+            if stopped.event.wait(min(max(0.0, next_s - time.monotonic()), CHECK_S)):
                 return
             if provider is not None:
                 provider.check()
+            if time.monotonic() >= next_s:
+                break
         try:
             outcome = scaler.turn()
         except LogError as error:  # its nodes need not end for that

@@ -74,7 +74,7 @@ class Ownership:
             codes=list(self.codes), node_incarnations=list(self._node_incarnations.items()),
             commands=list(self._commands), programs=self.programs.state(),
             layouts=(self.layouts.proposed, self.layouts.outcome, self.layouts.layout),
-            schemas=self.schemas.state(), decisions=list(self.decisions.kept),
+            schemas=self.schemas.state(), decisions=self.decisions.state(),
         )  # fmt: skip
 
     def restore(self, state: ControlState) -> None:

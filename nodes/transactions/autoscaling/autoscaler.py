@@ -81,9 +81,8 @@ class Autoscaler:
         outcome = Outcome(sample, action)
         if action.kind == "none" or self._provider is None:
             return outcome
-        outcome.decision = Decision(
-            number=ownership.decisions.number + 1, by=self.name, at_ms=sample.at_ms, action=action, sample=sample
-        )
+        number = ownership.decisions.next_number(self._log.end_offset(self._topics.control, 0))
+        outcome.decision = Decision(number=number, by=self.name, at_ms=sample.at_ms, action=action, sample=sample)
         outcome.won = self._record(outcome.decision)
         if outcome.won:
             outcome.problem = self._act(self._provider, action, sample)

@@ -22,6 +22,8 @@ RELIEF = 0.5
 """Lag and p99 are below this part of their limits before anything is taken away."""
 PARTITIONS_A_NODE, MANY_A_NODE = 2, 4
 """Merging leaves so many of a node, and begins where there are more than so many: each costs barriers."""
+CARRIED_OUT_S = 60.0
+"""So long a decision may take to show in samples: a node that starts, or leaves, on a busy machine."""
 DIVISIBLE = 0.75
 """Of a partition of which one key has more heat than this part, a split leaves nearly all in one partition."""
 
@@ -112,6 +114,8 @@ def decide(samples: Sequence[Sample], limits: Limits, last: Decision | None = No
         return _none(newest, "a layout is under way")
     if any((each.nodes, each.partitions) != (newest.nodes, newest.partitions) for each in fresh):
         return _none(newest, "nodes or partitions change")
+    if last is not None and is_awaited(last, newest):
+        return _none(newest, f"decision {last.number} is being carried out")
     action = _outside(newest, limits) or _wanted(fresh, limits)
     if action.kind == "none" or last is None or direction(action, newest) == direction(last.action, last.sample):
         return action
@@ -127,6 +131,24 @@ def direction(action: Action, sample: Sample) -> int:
     if action.kind == "split":
         return 1
     return 1 if (action.nodes, action.partitions) > (sample.nodes, sample.partitions) else -1
+
+
+def is_awaited(last: Decision, sample: Sample) -> bool:
+    """Whether not all that was decided is there yet, and nothing is lost that was there.
+
+    Else each sample would find the same overload, and ask for the same once more while a node starts.
+    """
+    action, before = last.action, last.sample
+    if sample.at_ms - last.at_ms > 1000 * CARRIED_OUT_S:
+        return False
+    return _is_between(before.nodes, sample.nodes, action.nodes) or _is_between(
+        before.partitions, sample.partitions, action.partitions
+    )
+
+
+def _is_between(before: int, now: int, wanted: int) -> bool:
+    """On the way from one to the other, and not there."""
+    return before <= now < wanted or wanted < now <= before
 
 
 def _none(sample: Sample, reason: str) -> Action:

@@ -58,8 +58,11 @@ class ProcessNodes:
         return len(self._staying())
 
     def scale(self, nodes: int, alive: int) -> None:
-        """So many more than are alive are started; of too many the newest leave, those of other hands excepted."""
-        for _ in range(nodes - alive):
+        """So many more than are alive are started; of too many the newest leave, those of other hands excepted.
+
+        Processes that have not joined yet count as alive.
+        """
+        for _ in range(nodes - max(alive, self.running)):
             self._fleet.add(self._next)
             self._next += 1
         staying = self._staying()

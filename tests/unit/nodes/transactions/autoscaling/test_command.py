@@ -1,12 +1,16 @@
-"""`holon txn autoscale` with options that cannot be: refused by name before a log is opened or a node is started."""
+"""`holon txn autoscale`: options that cannot be, refused by name before a log is opened; and when it takes samples."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from nodes.cli.main import run
+from nodes.cli.txn import autoscale
+from nodes.transactions.autoscaling.autoscaler import Outcome
+from nodes.transactions.autoscaling.deciding import Action, Sample
 
 
 @pytest.mark.parametrize(
@@ -29,3 +33,46 @@ def test_options_that_cannot_be_are_named(
     where = tmp_path / "log"
     assert run(["txn", "autoscale", *options, "--log-dir", str(where)]) == code
     assert text in capsys.readouterr().err and not where.exists()
+
+
+class Scene:
+    """A clock that waits move on, and an autoscaler whose samples take so long: the first one, and the others."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, first_s: float, later_s: float, stop_s: float) -> None:
+        self.now_s, self.sample_s, self.later_s, self.stop_s = 100.0, first_s, later_s, 100.0 + stop_s
+        self.sampled: list[float] = []
+        self.checked = 0
+        self.event = self
+        monkeypatch.setattr(autoscale.time, "monotonic", lambda: self.now_s)
+
+    def wait(self, timeout: float) -> bool:
+        self.now_s = min(self.now_s + timeout + 0.001, max(self.now_s, self.stop_s))
+        return self.now_s >= self.stop_s
+
+    def check(self) -> None:
+        self.checked += 1
+
+    def turn(self) -> Outcome:
+        assert len(self.sampled) < 50, "it is not stopped"
+        self.sampled.append(round(self.now_s - 100.0, 1))
+        self.now_s += self.sample_s
+        self.sample_s = self.later_s
+        return Outcome(Sample(at_ms=0, nodes=1, partitions=1), Action("none", 1, 1, ""))
+
+    def run(self) -> None:
+        mine = cast("Any", self)
+        assert list(autoscale.outcomes(mine, mine, 2.0, 0, 0, mine)) == []
+
+
+def test_a_sample_that_takes_longer_than_the_interval_keeps_it_from_neither_its_nodes_nor_the_signal_to_leave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(monkeypatch, 1.0, 1.0, 6.5)
+    scene.run()
+    assert scene.sampled == [2.0, 4.0, 6.0] and scene.checked > 10
+    slow = Scene(monkeypatch, 7.0, 1.0, 30.0)
+    slow.run()
+    assert slow.sampled[:4] == [2.0, 9.0, 11.0, 13.0], "one that was late is not made up for"
+    always = Scene(monkeypatch, 7.0, 7.0, 30.0)
+    always.run()
+    assert always.sampled == [2.0, 9.0, 16.0, 23.0] and always.checked >= 4

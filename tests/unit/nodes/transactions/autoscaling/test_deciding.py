@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from nodes.transactions.autoscaling.deciding import Action, Decision, Limits, Sample, decide
@@ -90,13 +91,32 @@ def test_an_opposite_decision_cools_down_and_another_of_the_same_kind_needs_new_
     (before,) = samples(0.9)
     action = Action("nodes", 3, 8, "")
     last = Decision(number=4, by="other", at_ms=before.at_ms - 45_001, action=action, sample=before)
-    assert decided(0.2, 0.2, 0.2, last=last) == ("none", 2, 8), "55 s have passed"
-    assert "decision 4 was the opposite, and cools down for 5 s" in decide(samples(0.2, 0.2, 0.2), LIMITS, last).reason
-    assert decided(0.2, 0.2, 0.2, 0.2, last=last) == ("nodes", 1, 8)
-    assert decided(0.9, 0.9, 0.9, last=last) == ("nodes", 3, 8)
+    three: dict[str, Any] = {"nodes": 3, "last": last}
+    assert decided(0.2, 0.2, 0.2, **three) == ("none", 3, 8), "55 s have passed"
+    assert (
+        "decision 4 was the opposite, and cools down for 5 s"
+        in decide(samples(0.2, 0.2, 0.2, nodes=3), LIMITS, last).reason
+    )
+    assert decided(0.2, 0.2, 0.2, 0.2, **three) == ("nodes", 2, 8)
+    assert decided(0.9, 0.9, 0.9, **three) == ("nodes", 5, 8)
     just = Decision(number=4, by="other", at_ms=before.at_ms, action=action, sample=before)
-    assert decided(0.9, 0.9, 0.9, last=just) == ("none", 2, 8), "two samples since"
-    assert decided(0.9, 0.9, 0.9, 0.9, last=just) == ("nodes", 3, 8)
+    assert decided(0.9, 0.9, 0.9, nodes=3, last=just) == ("none", 3, 8), "two samples since"
+    assert decided(0.9, 0.9, 0.9, 0.9, nodes=3, last=just) == ("nodes", 5, 8)
+
+
+def test_a_node_that_is_on_its_way_is_not_asked_for_again_for_a_minute() -> None:
+    (before,) = samples(0.9)
+    up = Decision(number=4, by="other", at_ms=before.at_ms - 49_999, action=Action("nodes", 4, 8, ""), sample=before)
+    found = decide(samples(0.9, 0.9, 0.9), LIMITS, up)
+    assert (found.kind, found.reason) == ("none", "decision 4 is being carried out"), "59,999 ms have passed"
+    assert decided(0.9, 0.9, 0.9, nodes=3, last=up) == ("none", 3, 8), "one of two is there"
+    assert decided(0.9, 0.9, 0.9, 0.9, last=up)[0] == "nodes", "it has taken more than a minute"
+    assert decided(0.9, 0.9, 0.9, nodes=4, last=up)[1] > 4, "all are there, and too few"
+    assert decided(0.9, 0.9, 0.9, nodes=1, last=up) == ("nodes", 2, 8), "one was lost that was there"
+    down = msgspec.structs.replace(up, action=Action("nodes", 1, 8, ""))
+    assert decided(0.1, 0.1, 0.1, last=down) == ("none", 2, 8), "it is leaving"
+    more = msgspec.structs.replace(up, action=Action("repartition", 2, 12, ""))
+    assert decided(0.9, 0.9, 0.9, last=more) == ("none", 2, 8), "nodes have not begun with the layout"
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,16 @@ def test_nodes_are_added_and_the_newest_leave_in_order_for_good() -> None:
     assert fleet.members[-1].number == 4
 
 
+def test_a_process_that_has_not_joined_yet_is_not_started_again() -> None:
+    made, fleet, _ = provider()
+    made.scale(1, 0)
+    made.scale(2, 1)
+    made.scale(2, 1)
+    assert len(fleet.members) == 2
+    made.scale(3, 1)
+    assert len(fleet.members) == 3
+
+
 def test_nodes_of_other_hands_stay() -> None:
     made, fleet, _ = provider()
     made.scale(2, 1)
