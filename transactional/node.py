@@ -16,6 +16,7 @@ from transactional.epochs.messages import BadRecord, call_message, to_bytes
 from transactional.epochs.pieces import batch_messages, travelling
 from transactional.epochs.sequencer import EpochConfig, Sequencer
 from transactional.execution.crashing import Trying
+from transactional.execution.interrupting import RUNNING
 from transactional.operators import Program
 from transactional.program_versions import KnownPrograms
 from transactional.sampled_cpu import SampledCpu
@@ -199,15 +200,20 @@ class TransactionNode:
         cpu = self.cpu if self.cpu is not None and self.cpu.is_due() else None
         for number, partition in sorted(self.partitions.items()):
             standby = self.standbys.get(self.ledger.sequencers + number) if self.standbys else None
-            began_ns = 0 if cpu is None else cpu.clock_ns()
+            began_ns = 0
+            if cpu is not None and standby is None:
+                began_ns, RUNNING.cpu = cpu.begin(number), cpu
             partition.expects = standby is None
-            while True:
-                epoch, made = partition.epoch, out if standby is None else []
-                moved = partition.advance(made)
-                if standby is not None and made:
-                    _hold(standby, epoch, now_ms, made, out)
-                if not moved:
-                    break
+            try:
+                while True:
+                    epoch, made = partition.epoch, out if standby is None else []
+                    moved = partition.advance(made)
+                    if standby is not None and made:
+                        _hold(standby, epoch, now_ms, made, out)
+                    if not moved:
+                        break
+            finally:
+                RUNNING.cpu = None
             if cpu is not None and standby is None:
                 cpu.add(number, cpu.clock_ns() - began_ns)
 

@@ -178,9 +178,49 @@ CPU = (
     Mutant(
         "CPU of a standby counts as its owner's",
         "transactional/node.py",
-        "            if cpu is not None and standby is None:\n",
-        "            if cpu is not None:\n",
+        "            if cpu is not None and standby is None:\n                cpu.add(",
+        "            if cpu is not None:\n                cpu.add(",
         tests=("tests/unit/transactional/test_sampled_cpu.py",),
+    ),
+    *(
+        Mutant(name, file, old, new, tests=(tests,))
+        for name, file, old, new, tests in (
+            (
+                "a costly bucket that has left is work of its old partition",
+                "nodes/transactions/layouts/cpu.py",
+                " and layout.groups[place].homes[number : number + 1] == (partition,):",
+                ":",
+                "tests/unit/nodes/transactions/layouts/test_cpu.py",
+            ),
+            (
+                "CPU of the homes before the newest layout counts",
+                "nodes/transactions/layouts/cpu.py",
+                "        if at_ms >= since_ms\n",
+                "        if at_ms >= 0\n",
+                "tests/unit/nodes/transactions/layouts/test_cpu.py",
+            ),
+            (
+                "a partition is split by heat though CPU is known",
+                "nodes/transactions/layouts/splitting.py",
+                "is not None and cpu.compares(layout.partitions):",
+                "is None and cpu.compares(layout.partitions):",
+                SPLITTING,
+            ),
+            (
+                "the autoscaler compares partitions by CPU of other homes",
+                "nodes/transactions/autoscaling/sampling.py",
+                "            self._reported.clear()  # of other homes\n",
+                "            pass\n",
+                "tests/unit/nodes/transactions/autoscaling/test_autoscaler.py",
+            ),
+            (
+                "a bucket that was hot once stays hot",
+                "transactional/sampled_cpu.py",
+                "where: (ns - (ns >> _FADE), calls - (calls >> _FADE))",
+                "where: (ns, calls)",
+                "tests/unit/transactional/test_sampled_cpu.py",
+            ),
+        )
     ),
 )
 

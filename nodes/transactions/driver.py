@@ -153,9 +153,10 @@ class TransactionDriver:
         if not only_own:
             self.trimming.turn(node, self.claiming.owned, self.control.position, now_ms)
 
-    def report_figures(self, figures: Mapping[str, float]) -> None:
-        """Heartbeats report these figures besides, by name."""
-        self.heartbeats.figures.update(figures)
+    def report_figures(self, figures: Mapping[str, float], instead_of: tuple[str, ...] = ()) -> None:
+        """Heartbeats report these figures besides, by name; others that begin with ``instead_of`` no longer."""
+        kept = {name: each for name, each in self.heartbeats.figures.items() if not name.startswith(instead_of)}
+        self.heartbeats.figures = {**kept, **figures}
 
     def begin_leaving(self) -> None:
         """Offer everything to other nodes, and go on with it until ``may_leave``. A second time changes nothing."""

@@ -64,7 +64,7 @@ class Execution(Accesses):
         """The root call, and all that follows here."""
         if type(root) is Request and root.continued is not None:
             self._continue(root.continued)
-        self._begin(ROOT, (), root, None)
+        (self._begin if RUNNING.cpu is None else self._begin_measured)(ROOT, (), root, None)
         if self._queue is not None:
             self._run_queue(self._queue)
 
@@ -75,7 +75,8 @@ class Execution(Accesses):
         if isinstance(item, WireCall):
             if item.continued is not None:
                 self._continue(item.continued)
-            self._begin(item.call_chain, item.path, item, item.caller)
+            begin = self._begin if RUNNING.cpu is None else self._begin_measured
+            begin(item.call_chain, item.path, item, item.caller)
         else:
             assert self._waiting is not None, f"transaction {self.tid} waits for no result"
             self._resume(self._waiting.pop((item.call_chain, item.path)), item)
@@ -113,9 +114,19 @@ class Execution(Accesses):
 
     def _run_queue(self, queue: deque[Call]) -> None:
         again = self._site.here is None
+        begin = self._begin if RUNNING.cpu is None else self._begin_measured
         while queue and not (self.over or self.missed or (again and self.failures)):
             call = queue.popleft()
-            self._begin(call.call_chain, (), call.target, None)
+            begin(call.call_chain, (), call.target, None)
+
+    def _begin_measured(self, call_chain: CallChain, path: Path, target: Called, caller: int | None) -> None:
+        cpu = RUNNING.cpu
+        assert cpu is not None
+        began_ns = cpu.clock_ns()
+        self._begin(call_chain, path, target, caller)
+        operator = self._site.operators.get(target.operator)
+        if operator is not None:
+            cpu.add_call(operator, target.key, cpu.clock_ns() - began_ns)
 
     def _begin(self, call_chain: CallChain, path: Path, target: Called, caller: int | None) -> None:
         """A call that has no waiting caller here. Most run to their end at once, and need no segment."""

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from transactional import context
 from transactional.execution.site import Called
+from transactional.sampled_cpu import SampledCpu
 
 
 class Interruptible(Protocol):
@@ -25,14 +26,18 @@ class Interruptible(Protocol):
 
 
 class RunningCall:
-    """The last step that was begun: a call in a transaction, and the coroutine that runs it."""
+    """The last step that was begun: a call in a transaction, and the coroutine that runs it.
 
-    __slots__ = ("coroutine", "execution", "target")
+    ``cpu``: measures each call, None: it is not measured.
+    """
+
+    __slots__ = ("coroutine", "cpu", "execution", "target")
 
     def __init__(self) -> None:
         self.execution: Interruptible | None = None
         self.target: Called | None = None
         self.coroutine: CoroutineType[Any, Any, Any] | None = None
+        self.cpu: SampledCpu | None = None
 
     @property
     def frame(self) -> FrameType | None:

@@ -62,7 +62,7 @@ def split(
 def _line(told: Split) -> str:
     keys = "" if told.keys is None else f", {told.keys} keys ({told.bytes} bytes) and {told.replies} replies"
     took = "" if told.took_s is None else f" in {told.took_s:.1f} s, during which nothing ran for {told.downtime_ms} ms"
-    measures = {"recent": "newest commits", "checkpoint": "stored bytes", "buckets": "numbers of buckets"}
+    measures = {"cpu": "CPU", "recent": "newest commits", "checkpoint": "stored bytes", "buckets": "numbers of buckets"}
     target = f"{'new ' if told.new else ''}partition {told.target}"
     return (
         f"partition {told.partition} gave {told.heat_share:.0%} of its heat ({measures[told.heat_by]}) to {target}: "

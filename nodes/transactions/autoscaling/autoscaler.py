@@ -70,7 +70,7 @@ class Autoscaler:
         self._limits = limits
         self._provider = provider
         self._store = store
-        self._sampler = Sampler(log, topics, self.requests, wall_ms)
+        self._sampler = Sampler(log, topics, self.requests, wall_ms, limits.skew)
 
     def turn(self) -> Outcome:
         """Take a sample, and do what it leads to. Raises ``LogError``."""

@@ -61,9 +61,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     ``busy``: mean of the nodes, None: none has reported. ``p99_ms``: of replies since the sample before, None: there
     were too few. ``lag_s``: age of the oldest request that is in no epoch.
-    ``hottest``: the partition with the most heat, None: there is no heat. ``skew``: its heat in those of an even share.
-    ``hottest_key``: the part of its heat that one key has.
-    ``coldest``: the partition with the least. ``coldest_part``: its heat in those of the hottest.
+    ``hottest``: the partition with the most work, None: there is none. ``skew``: its work in those of an even share.
+    ``hottest_key``: the part of its work that one key has; 0.0 where the skew is too little for it to matter.
+    ``coldest``: the partition with the least. ``coldest_part``: its work in those of the hottest. ``skew_by``: work is
+    CPU, or heat where that is not known.
     """
 
     at_ms: int
@@ -78,6 +79,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     hottest_key: float = 0.0
     coldest: int | None = None
     coldest_part: float = 1.0
+    skew_by: Literal["cpu", "heat"] = "heat"
 
 
 class Action(msgspec.Struct, frozen=True):

@@ -5,12 +5,16 @@ A rule for this file: a read is bounded. Of a job that does more than that betwe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nodes.log.contract import FetchedRecords, Log
+from nodes.machine import messages as m
 from nodes.transactions.autoscaling.deciding import Sample
 from nodes.transactions.control_history import at_work, counted_heartbeats
+from nodes.transactions.layouts.cpu import MOST_HEARTBEATS, RecentCpu, bucket_shares, cpu_of
+from nodes.transactions.layouts.halves import Bucket
 from nodes.transactions.layouts.heat import Recent, chunks, whole
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.metrics.node import BUSY_STAT
@@ -22,6 +26,8 @@ from transactional.layout import Layout
 MOST_EPOCH_RECORDS, MOST_REPLY_RECORDS, MOST_REQUEST_RECORDS, MOST_COMMITS = 5_000, 1_000, 20_000, 300
 FIRST_EPOCH_RECORDS = 500
 """Before the first sample, so that the newest cut of each request partition is known."""
+CPU_S = 15
+"""Skew is that of the CPU of so many seconds: of fewer, the sample of steps behind it is rough."""
 FEWEST_REPLIES = 20
 """Of fewer there is no p99."""
 
@@ -33,10 +39,18 @@ class _Answered(NamedTuple):
 
 
 class Sampler:
-    """Of one job. A sample counts from the one before on, the first one from here on. ``wall_ms``: since 1970."""
+    """Of one job. A sample counts from the one before on, the first one from here on.
+
+    ``wall_ms``: since 1970. ``keys_from``: the skew from which the hottest key matters.
+    """
 
     def __init__(
-        self, log: Log, topics: TransactionTopics, requests: Repartitioning, wall_ms: Callable[[], int]
+        self,
+        log: Log,
+        topics: TransactionTopics,
+        requests: Repartitioning,
+        wall_ms: Callable[[], int],
+        keys_from: float = 1.0,
     ) -> None:
         self._log = log
         self._topics = topics
@@ -47,6 +61,9 @@ class Sampler:
         self._replies = {
             place: log.end_offset(topics.replies, place) for place in range(log.partitions(topics.replies))
         }
+        self._reported: deque[tuple[int, m.Heartbeat]] = deque(maxlen=MOST_HEARTBEATS)
+        self._layout: int | None = None
+        self._keys_from = keys_from
         self._pieces = RecordPieces()
         self._cut_to: dict[int, int] = {}
 
@@ -56,8 +73,12 @@ class Sampler:
         heard = self._heard()
         busy = {node: heard[node].get(BUSY_STAT) for node in at_work(heard, ownership)}
         known = [each for each in busy.values() if each is not None]
-        work = self._requests.recent(MOST_COMMITS)
-        hottest, skew, hottest_key, coldest, coldest_part = _skew(work, layout)
+        if self._layout not in (None, layout.number):
+            self._reported.clear()  # of other homes
+        self._layout = layout.number
+        cpu = cpu_of(self._reported)
+        by_cpu = cpu is not None and cpu.compares(layout.partitions)
+        skew = self._skew_by_cpu(cpu, layout) if cpu is not None and by_cpu else self._skew_by_heat(layout)
         return Sample(
             at_ms=self._wall_ms(),
             nodes=len(busy),
@@ -66,20 +87,40 @@ class Sampler:
             busy=sum(known) / len(known) if known else None,
             p99_ms=self._p99_ms(),
             lag_s=self._lag_s(),
-            hottest=hottest,
-            skew=skew,
-            hottest_key=hottest_key,
-            coldest=coldest,
-            coldest_part=coldest_part,
+            skew_by="cpu" if by_cpu else "heat",
+            **skew._asdict(),
         )
+
+    def _skew_by_cpu(self, cpu: RecentCpu, layout: Layout) -> _Skew:
+        """Keys are looked for only where that may matter: it takes more CPU than all the rest of a sample."""
+        works = [cpu.share(partition) for partition in range(layout.partitions)]
+
+        def key_of(hottest: int) -> float:
+            if works[hottest] * len(works) < self._keys_from:
+                return 0.0
+            work = self._requests.recent(MOST_COMMITS)
+            heats = {bucket: each.heat for bucket, each in work.by_bucket(layout).items()}
+            return _hottest_key(work, layout, hottest, bucket_shares(cpu, layout, self._requests.groups, heats))
+
+        return _skew(works, key_of)
+
+    def _skew_by_heat(self, layout: Layout) -> _Skew:
+        work = self._requests.recent(MOST_COMMITS)
+        heats = {bucket: float(each.heat) for bucket, each in work.by_bucket(layout).items()}
+        works = [float(each.heat) for each in work.by_partition(layout)]
+        return _skew(works, lambda hottest: _hottest_key(work, layout, hottest, heats))
 
     def _heard(self) -> dict[str, dict[str, float]]:
         """The newest figures of all nodes that have sent a heartbeat meanwhile."""
         found: dict[str, dict[str, float]] = {}
         for chunk in self._chunks(self._topics.heartbeats, 0, self._heartbeats):
             self._heartbeats = chunk.next_offset
-            for each in counted_heartbeats(chunk.values):
-                found[each.node] = each.stats or found.get(each.node, {})  # a watchdog's has none
+            for at_ms, value in zip(chunk.timestamps_ms.tolist(), chunk.values, strict=True):
+                for each in counted_heartbeats([value]):
+                    found[each.node] = each.stats or found.get(each.node, {})  # a watchdog's has none
+                    self._reported.append((at_ms, each))
+        while self._reported and self._reported[0][0] < self._reported[-1][0] - 1000 * CPU_S:
+            self._reported.popleft()
         return found
 
     def _lag_s(self) -> float:
@@ -151,16 +192,38 @@ class Sampler:
         return (chunk for chunk in chunks(self._log, topic, partition, offset, end, most) if chunk.values)
 
 
-def _skew(work: Recent, layout: Layout) -> tuple[int | None, float, float, int | None, float]:
-    """As the last five fields of a sample."""
-    heats = [each.heat for each in work.by_partition(layout)]
-    if not any(heats):
-        return None, 1.0, 0.0, None, 1.0
-    hottest, coldest = heats.index(max(heats)), heats.index(min(heats))
-    key = 0
+class _Skew(NamedTuple):
+    """As ``Sample`` has it."""
+
+    hottest: int | None = None
+    skew: float = 1.0
+    hottest_key: float = 0.0
+    coldest: int | None = None
+    coldest_part: float = 1.0
+
+
+def _skew(works: Sequence[float], key_of: Callable[[int], float]) -> _Skew:
+    """Of the work of each partition. ``key_of``: that of the hottest key of a partition."""
+    if not any(works):
+        return _Skew()
+    hottest, coldest = works.index(max(works)), works.index(min(works))
+    highest = works[hottest]
+    skew = highest * len(works) / sum(works)
+    return _Skew(hottest, skew, key_of(hottest) / highest, coldest, works[coldest] / highest)
+
+
+def _hottest_key(work: Recent, layout: Layout, partition: int, shares: Mapping[Bucket, float]) -> float:
+    """By keys' parts of the heat of their buckets. ``shares``: the work of buckets; one without heat may be one key."""
+    heats = {bucket: each.heat for bucket, each in work.by_bucket(layout).items()}
+    most: dict[Bucket, int] = {}
     for (place, part), mine in work.by_part.items():
-        group = layout.groups[place]
-        if group.homes[group.group.bucket(part)] == hottest:
-            key = max(key, mine.heat)
-    highest = heats[hottest]
-    return hottest, highest * len(heats) / sum(heats), key / highest, coldest, heats[coldest] / highest
+        bucket = Bucket(place, layout.groups[place].group.bucket(part))
+        most[bucket] = max(most.get(bucket, 0), mine.heat)
+    return max(
+        (
+            share * (most[bucket] / heats[bucket] if heats.get(bucket) else 1.0)
+            for bucket, share in shares.items()
+            if layout.groups[bucket.place].homes[bucket.number] == partition
+        ),
+        default=0.0,
+    )

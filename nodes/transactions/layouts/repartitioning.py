@@ -20,6 +20,7 @@ from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.ownership.programs import NamedProgram
 from nodes.transactions.control_history import control_history, nodes_at_work
 from nodes.transactions.job_start import KeyLayout, key_layout, started
+from nodes.transactions.layouts.cpu import RecentCpu, layout_held_ms, recent_cpu
 from nodes.transactions.layouts.heat import RECENT_RECORDS, Recent, recent
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional.layout import Group, Homes, Layout, moved, spread_all, spread_least
@@ -122,6 +123,10 @@ class Repartitioning:
                 kept = ownership.checkpoints(self.begun.sequencers + partition)
                 complete_from = max([complete_from, *(each.offset + 1 for each in kept[-1:])])
         return recent(log, topics, self.layout(), self.groups, records, complete_from)
+
+    def cpu(self) -> RecentCpu | None:
+        """Of partitions since the newest layout holds, a minute at most."""
+        return recent_cpu(self._log, self._topics, layout_held_ms(self._log, self._topics))
 
     def groups_of(self, operators: Collection[str]) -> list[Group]:
         """Those that these operators are of. Raises ``UnknownName``."""

@@ -13,7 +13,8 @@ from nodes.checkpoints.store import CheckpointStore
 from nodes.machine.messages import CheckpointSaved
 from nodes.machine.ownership.layouts import LayoutProgress
 from nodes.transactions.checkpoints.chains import chain_of
-from nodes.transactions.layouts.cpu import RecentCpu
+from nodes.transactions.layouts.cpu import RecentCpu, bucket_shares
+from nodes.transactions.layouts.halves import Bucket
 from nodes.transactions.layouts.heat import Recent, Work
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.topics import checkpoint_job
@@ -55,7 +56,7 @@ class HotKeys(msgspec.Struct):
     """All keys with this first part: they cannot be divided. Work and shares of all as in ``HeatShown``.
 
     ``too_hot``: they alone are more than an even share of all partitions, so no layout makes these even. ``cpu_share``:
-    of the CPU of all partitions, estimated as their part of the heat of theirs; None: it is not known.
+    of the CPU of all partitions, measured if their calls cost much, else estimated by heat; None: it is not known.
     """
 
     operators: list[str]
@@ -142,15 +143,19 @@ def heat_shown(work: Recent, layout: Layout, operators: Sequence[list[str]], cpu
     Those that are too hot by CPU come first, since calls of some functions cost more than those of others.
     """
     total, rows = work.total, list[tuple[bool, HotKeys]]()
-    of_partition = work.by_partition(layout)
+    heats = {bucket: each.heat for bucket, each in work.by_bucket(layout).items()}
     cores = 0.0 if cpu is None else cpu.total
-    shares = None if cpu is None else [cpu.share(partition) for partition in range(layout.partitions)]
+    shares: dict[Bucket, float] | None = None
+    if cpu is not None:
+        groups = {name: layout.groups[place].group for place, names in enumerate(operators) for name in names}
+        shares = bucket_shares(cpu, layout, groups, heats)
     for (place, part), mine in work.by_part.items():
         group = layout.groups[place]
-        home = group.homes[group.group.bucket(part)]
+        bucket = Bucket(place, group.group.bucket(part))
+        home = group.homes[bucket.number]
         share, costly = None, False
         if shares is not None:
-            share = shares[home] * mine.heat / max(1, of_partition[home].heat)
+            share = shares.get(bucket, 0.0) * mine.heat / max(1, heats[bucket])
             costly = share * cores >= HOT_CORES and share * layout.partitions > HOT_MARGIN
         too_hot = costly or mine.heat * layout.partitions > total.heat
         row = HotKeys(operators[place], part, home, mine.calls, mine.bytes, *_shares(mine, total), too_hot, share)

@@ -9,14 +9,17 @@ import msgspec
 from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import SettingsError, UnknownName
 from nodes.machine.ownership.layouts import ProposedLayout
+from nodes.transactions.layouts.cpu import bucket_shares
 from nodes.transactions.layouts.halves import Bucket, buckets_of, moving_half, split_layout, target_of
 from nodes.transactions.layouts.repartitioning import Mode, Repartitioning, with_outcome
 from nodes.transactions.layouts.shown import newest_sizes
 from nodes.transactions.topics import checkpoint_job
 from transactional.layout import Group, Layout
 
-RECENT, CHECKPOINT, BUCKETS = "recent", "checkpoint", "buckets"
-"""By which heat was measured: commits of the newest epochs, bytes of the newest checkpoint, or a bucket is a bucket."""
+CPU, RECENT, CHECKPOINT, BUCKETS = "cpu", "recent", "checkpoint", "buckets"
+"""By which heat was measured: CPU, the newest commits, bytes of the newest checkpoint, or each bucket alike."""
+CPU_PARTS = 1_000_000
+"""Of the CPU of all partitions: halves are of whole numbers."""
 
 
 class Split(msgspec.Struct):
@@ -89,6 +92,11 @@ def measured(
     """Heat of all buckets that have some, and by what: by the first measure in which ``partition`` has any."""
     buckets = buckets_of(layout, partition)
     heats = {bucket: work.heat for bucket, work in requests.recent().by_bucket(layout).items()}
+    if (cpu := requests.cpu()) is not None and cpu.compares(layout.partitions):
+        shares = bucket_shares(cpu, layout, requests.groups, heats)
+        parts = {bucket: round(CPU_PARTS * share) for bucket, share in shares.items()}
+        if any(parts.get(bucket) for bucket in buckets):
+            return parts, CPU
     if any(heats.get(bucket) for bucket in buckets):
         return heats, RECENT
     if store is not None:

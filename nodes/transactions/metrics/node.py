@@ -13,7 +13,7 @@ from nodes.settings.settings import Settings
 from nodes.transactions.checkpoints.spill import Spills
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.external_calls import ExternalCalls
-from nodes.transactions.layouts.cpu import CPU_STAT
+from nodes.transactions.layouts.cpu import CPU_STAT, HOT_STAT
 from nodes.transactions.metrics.catalogue import TRANSACTION_METRICS
 from nodes.transactions.metrics.counters import TransactionMeter
 from nodes.transactions.topics import FIRST_INCARNATION
@@ -168,6 +168,17 @@ def cpu_seconds(driver: TransactionDriver) -> dict[int, float]:
     return {} if cpu is None else {number: spent / 1e9 for number, spent in cpu.ns.items() if number in owned}
 
 
+def cpu_stats(driver: TransactionDriver) -> dict[str, float]:
+    """For heartbeats, once a second: CPU by owned partition, and the buckets that have much of it lately."""
+    found = {f"{CPU_STAT}{number}": round(spent_s, 4) for number, spent_s in cpu_seconds(driver).items()}
+    if (cpu := driver.steps.cpu) is not None:
+        for number in driver.node.owned_partitions():
+            for (operator, bucket), part in sorted(cpu.hot(number).items()):
+                found[f"{HOT_STAT}{number}/{operator}/{bucket}"] = round(part, 4)
+        cpu.fade()
+    return found
+
+
 class TransactionMetrics(ServedMetrics):
     """Of one node process. ``counted`` is what its log and its checkpoints count with; ``log``: the one that waits.
 
@@ -209,5 +220,5 @@ class TransactionMetrics(ServedMetrics):
         if (now_s := self.counted.plain.turned_s) - self._reported_s >= BUSY_INTERVAL_S:
             self._reported_s = now_s
             busy = self._rates.take(now_s, self.counted.plain)[0]
-            cpu = {f"{CPU_STAT}{number}": round(spent_s, 4) for number, spent_s in cpu_seconds(self.driver).items()}
-            self.driver.report_figures({BUSY_STAT: busy, **cpu})
+            # Partitions that it owns no longer are those of other nodes.
+            self.driver.report_figures({BUSY_STAT: busy, **cpu_stats(self.driver)}, (CPU_STAT, HOT_STAT))

@@ -1,9 +1,11 @@
-"""The bench of autoscaling: when requests are due, its seconds, decisions against the load, and its table."""
+"""The benches of autoscaling and of splits: when requests are due, their seconds, decisions, loads and tables."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+from deploy.bench.transactions import costly
 from deploy.bench.transactions.autoscaling import TIMES, Standing, against_load, due_times, markdown, seconds_of
 from nodes.transactions.autoscaling.deciding import Action, Decision, Sample
 
@@ -45,3 +47,13 @@ def test_the_table_has_seconds_decisions_and_problems() -> None:
     assert "| 0 | 1 | 1 | 250 | 250 | 1 | 1 | 2 | 0 |" in text
     assert "| 1.5 | nodes 1 to 2 | - | 12.00 | 3.0 | 1.0 | lag |" in text
     assert "1 replies, 2 missing, 1 violations; longest silence 70 ms." in text and "Problem: no node" in text
+
+
+def test_the_partition_with_the_costly_keys_has_the_fewest_requests() -> None:
+    made = [costly.request(number, 7) for number in range(9_000)]
+    calls = Counter(costly.work.partition_of(each.key) for each in made)
+    dear = Counter(each.key for each in made if each.args == [7])
+    assert min(calls, key=lambda each: calls[each]) == 0 and dear == dict.fromkeys(costly.COSTLY_KEYS, 250)
+    row = {"by": "cpu", "work": [60.5, 39.5], "split": 0, "to": 1, "buckets": 9, "costly_keys_moved": 2,
+           "cpu_before": [70.0, 30.0], "cpu_after": [45.0, 55.0]}  # fmt: skip
+    assert costly.table([row]).endswith("| cpu | 60.5, 39.5 | 0 | 1 | 9 | 2 | 70.0, 30.0 | 45.0, 55.0 |")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from nodes.log.memory import MemoryLog
@@ -18,6 +19,7 @@ from transactional import Operator
 from transactional.layout import Group, Layout
 
 JOB = "scaled"
+GROUP = Group(2, None)
 
 
 class Provider:
@@ -71,6 +73,30 @@ def test_a_sample_has_nodes_busy_shares_latency_and_skew_from_the_log() -> None:
     assert (found.hottest, found.skew, found.hottest_key, found.coldest, found.coldest_part) == (1, 2.0, 1.0, 0, 0.0)
     made.turn(20)
     assert sampler.take().p99_ms is None, "no replies since"
+
+
+def test_skew_is_that_of_cpu_where_nodes_report_enough_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = stage("a")
+    requests = Repartitioning(made.log, made.topics)
+    sampler, late = (Sampler(made.log, made.topics, requests, lambda: made.now_ms, each) for each in (1.5, 1.9))
+    keys = [[key for key in map(str, range(99)) if GROUP.bucket(key) % 2 == home][:2] for home in range(2)]
+    for key, times in ((keys[0][0], 2), (keys[0][1], 8), (keys[1][0], 30)):
+        for _ in range(times):
+            made.call("count", key, "add", [1])
+    made.turn(20)
+    hot = {f"hot/0/count/{GROUP.bucket(keys[0][0])}": 0.9}
+    for cpu in ({"cpu/0": 1.0, "cpu/1": 1.0}, {"cpu/0": 2.8, "cpu/1": 1.2, **hot}):
+        made.log.append(made.topics.heartbeats, 0, [m.encode(m.Heartbeat(1, "other", 0, stats=cpu))])
+        made.now_ms += 4_000
+    found = sampler.take()
+    assert (found.skew_by, found.hottest, found.coldest) == ("cpu", 0, 1)
+    assert (found.skew, found.coldest_part) == (pytest.approx(1.8), pytest.approx(1 / 9))
+    assert found.hottest_key == pytest.approx(0.9 + 0.1 * 0.2, abs=0.01), "by heat it would be the other key of it"
+    assert late.take().hottest_key == 0.0, "the skew is too little for that to matter"
+    after = msgspec.structs.replace(requests.layout(), number=1)
+    monkeypatch.setattr(Repartitioning, "layout", lambda self: after)
+    again = sampler.take()
+    assert (again.skew_by, again.hottest) == ("heat", 1)
 
 
 def test_requests_that_nobody_takes_are_lag_also_if_all_nodes_are_gone() -> None:

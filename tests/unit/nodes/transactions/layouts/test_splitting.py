@@ -10,11 +10,21 @@ import pytest
 from nodes.cli.txn.layout import lines
 from nodes.errors import RunFailed, SettingsError, UnknownName
 from nodes.log.memory import MemoryLog
+from nodes.transactions.layouts.cpu import RecentCpu
 from nodes.transactions.layouts.halves import Bucket, buckets_of, moving_half
 from nodes.transactions.layouts.heat import BYTES_A_CALL, KeyPart, Work, recent
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.layouts.shown import layout_shown
-from nodes.transactions.layouts.splitting import BUCKETS, CHECKPOINT, RECENT, Split, request_split, wait_for_split
+from nodes.transactions.layouts.splitting import (
+    BUCKETS,
+    CHECKPOINT,
+    CPU,
+    RECENT,
+    Split,
+    measured,
+    request_split,
+    wait_for_split,
+)
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
 from transactional.epochs.messages import (
     Calls,
@@ -78,6 +88,24 @@ def test_the_coldest_partition_gets_the_half_if_it_stays_cooler_than_the_split_o
     told = split(made, 0)
     assert (told.target, told.new, told.partitions, told.buckets) == (1, False, 2, 2)
     assert [made.call("count", key, "add", [0]) for key in (*KEYS, OTHER)] == [3, 3, 3, 3, 2]
+
+
+def test_costly_calls_are_divided_by_cpu_though_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = stage()
+    for key, times in zip(KEYS, (1, 1, 9, 3), strict=True):
+        count_up(made, key, times)
+    count_up(made, OTHER, 40)
+    hot = {0: {("count", GROUP.bucket(key)): 0.45 for key in KEYS[:2]}}
+    monkeypatch.setattr(Repartitioning, "cpu", lambda self: RecentCpu(60.0, {0: 0.4, 1: 0.1}, hot))
+    requests = Repartitioning(made.log, made.topics)
+    by_cpu, by = measured(requests, FIRST, JOB, None, 0)
+    works = [sum(by_cpu.get(bucket, 0) for bucket in buckets_of(FIRST, each)) for each in range(2)]
+    assert by == CPU and works == [pytest.approx(800_000, abs=5), pytest.approx(200_000, abs=5)]
+    told = split(made, 0)
+    homes = Repartitioning(made.log, made.topics).layout().homes_of(GROUP)
+    moved = [homes[GROUP.bucket(key)] for key in KEYS[:2]]
+    assert told.heat_by == CPU and sorted(moved) == [0, 1], "by heat both would stay together"
+    assert told.heat_share == pytest.approx(0.5, abs=0.03) and (told.target, told.new) == (1, False)
 
 
 def test_without_commits_stored_bytes_decide_and_without_any_numbers_of_buckets() -> None:
