@@ -1,6 +1,6 @@
 # Every target sets up what it needs. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix lint style format imports types tidy units sim proof mutants bench benches nightly lock clean distclean
+.PHONY: help setup demo test check fix lint lint-changed style format imports types types-changed tidy tidy-changed units sim proof mutants bench benches nightly lock clean distclean
 
 # Containers often set it; each of the hundreds of processes of a run would then compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,15 +38,17 @@ test: setup ## everything that CI runs: lint, tests, simulation, faults, mutants
 	$(call say,'30 minutes')
 	$(BIN)/python deploy/parts.py
 
-check: setup ## lint and the unit tests beside each other, for use before a commit
-	$(call say,'50 s')
-	@$(MAKE) --no-print-directory -k -j2 lint units
+check: setup ## before a commit: lint of what has changed, and the quick unit tests, beside each other
+	$(call say,'a minute; three where many types hang on what has changed')
+	@$(MAKE) --no-print-directory -k -j2 lint-changed units
 
 fix: setup ## format the code, and correct what ruff can correct safely
 	$(BIN)/ruff check --fix-only --quiet $(LINTED)
 	$(BIN)/ruff format $(LINTED)
 
 lint: style format imports types tidy ## style, format, import direction, types, house rules (35 s); make -k lint shows all that fails
+
+lint-changed: style format imports types-changed tidy-changed
 
 style: setup
 	$(BIN)/ruff check $(LINTED)
@@ -60,11 +62,17 @@ imports: setup
 types: setup
 	$(BIN)/pyright
 
+types-changed: setup
+	$(BIN)/python -m tests.tidy.types
+
 tidy: setup
 	$(BIN)/python -m tests.tidy
 
+tidy-changed: setup
+	$(BIN)/python -m tests.tidy --changed
+
 units: setup
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow' tests/unit
 
 sim: setup ## simulate a fleet with faults from one seed: make sim SEED=7
 	$(call say,'5 s')

@@ -24,7 +24,7 @@ _NO_TIMING = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", max_examples=50, **_NO_TIMING)
 # A run that decides whether a change lands draws the same examples for the same code, as hypothesis does in CI by
 # itself. Each ``make check`` and every night draw new ones. Simulations draw new seeds everywhere.
-settings.register_profile("ci", max_examples=50, derandomize=True, print_blob=True, **_NO_TIMING)
+settings.register_profile("ci", max_examples=30, derandomize=True, print_blob=True, **_NO_TIMING)
 settings.register_profile("nightly", max_examples=2_000, derandomize=False, print_blob=True, **_NO_TIMING)
 # A test that has found a planted bug need not look for its smallest example.
 settings.register_profile(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodes.class_archive import OWN as OWN_CLASSES
 from nodes.errors import RunFailed
 from nodes.local_kafka import quorum
 from nodes.local_kafka.jars import KAFKA_VERSION, find_java, kafka_jars, locked
@@ -26,7 +27,7 @@ from nodes.local_kafka.process import (
     stop,
     wait_until_ready,
 )
-from nodes.local_kafka.server_config import OWN_CLASSES, format_data, keep_classes, new_cluster_id, server_properties
+from nodes.local_kafka.server_config import class_archive, format_data, new_cluster_id, server_properties
 
 HEAP_MB, HEAP_OF_SEVERAL_MB = 512, 384
 _ATTEMPTS = 3
@@ -132,8 +133,7 @@ def down(folder: Path, *, delete: bool = False, timeout_s: float = STOP_TIMEOUT_
             return quorum.down(folder, delete=delete, timeout_s=timeout_s)
         state = running(folder)
         if state is not None and stop([state], timeout_s) and (folder / OWN_CLASSES).exists():
-            java = find_java()
-            keep_classes(java, kafka_jars(), folder)
+            class_archive(find_java(), kafka_jars(), folder).keep()
         if delete:
             for name in _FILES:
                 path = folder / name

@@ -3,53 +3,34 @@
 from __future__ import annotations
 
 import base64
-import os
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from nodes.class_archive import ClassArchive
 from nodes.errors import RunFailed
 
 HOST = "127.0.0.1"
 FORMAT_TIMEOUT_S = 60
-OWN_CLASSES = "classes.jsa"
 
 
 def command_line(java: str, jars: Path, folder: Path, heap_mb: int) -> list[str]:
     """The broker to run.
 
-    Java 17 keeps loaded classes in an archive if an option requests it; with one, a broker is up in a third of the
-    time. The first broker makes the archive in its own folder, and ``keep_classes`` puts it beside the jars.
+    With an archive of its classes a broker is up in a third of the time; the first one makes it.
     """
     # Half of the heap for short-lived objects: with less it is collected twice a second, 10 ms each, and the rest too.
     memory = [f"-Xmx{heap_mb}m", f"-Xms{heap_mb}m", f"-Xmn{heap_mb // 2}m"]
     command = [java, *memory, "-XX:+UseParallelGC", "-XX:+ExitOnOutOfMemoryError"]
-    archive = _archive(java, jars)
-    if archive.exists():
-        command.append(f"-XX:SharedArchiveFile={archive}")
-    else:
-        command.append(f"-XX:ArchiveClassesAtExit={folder / OWN_CLASSES}")
+    command.append(class_archive(java, jars, folder).option())
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
     return [*command, "-cp", f"{jars}/*", "kafka.Kafka", str(folder / "server.properties")]
 
 
-def keep_classes(java: str, jars: Path, folder: Path) -> None:
-    """After a broker has ended in order: let others use its archive of classes."""
-    own = folder / OWN_CLASSES
-    temporary = _archive(java, jars).with_suffix(f".{uuid.uuid4().hex}")
-    try:
-        temporary.write_bytes(own.read_bytes())
-        temporary.replace(_archive(java, jars))
-    except OSError:
-        temporary.unlink(missing_ok=True)  # a cache that cannot be written costs time only
-    own.unlink()
-
-
-def _archive(java: str, jars: Path) -> Path:
-    """An archive fits one Java only."""
-    stat = os.stat(os.path.realpath(java))
-    return jars.parent / f"{jars.name}-classes-{stat.st_size}-{stat.st_mtime_ns}.jsa"
+def class_archive(java: str, jars: Path, folder: Path) -> ClassArchive:
+    """Of a broker's classes: beside the jars, and first in the broker's folder."""
+    return ClassArchive(jars.parent, java, jars, folder)
 
 
 def new_cluster_id() -> str:

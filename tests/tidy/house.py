@@ -49,7 +49,7 @@ def no_circles(sources: Iterable[Source]) -> Iterator[Violation]:
     """No file imports itself by way of others; imports in functions and those for types alone count too."""
     rooms = (*ROOMS, "deploy")
     files = {module_of(source.path): source for source in sources if source.is_python and source.within(rooms)}
-    graph = {module: _imported(source, files) - {module} for module, source in files.items()}
+    graph = {module: imported(source, files) - {module} for module, source in files.items()}
     for circle in circles(graph):
         path = files[circle[0]].path
         yield Violation(path, 1, "no_circles", f"imports itself by way of {', '.join(circle[1:])}")
@@ -60,15 +60,27 @@ def module_of(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
 
-def _imported(source: Source, known: Mapping[str, object]) -> set[str]:
+def imported(source: Source, known: Mapping[str, object]) -> set[str]:
     found = set()
-    for node in source.nodes:
+    for node in _statements(source.tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in known else node.module for name in whole}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
     return found & known.keys()
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """All, at any depth; expressions, ten times as many nodes, are not walked."""
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody"):
+            waiting += getattr(node, name, ())
+        for inner in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            waiting += inner.body
 
 
 def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:

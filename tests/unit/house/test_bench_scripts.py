@@ -169,6 +169,7 @@ def test_held_bytes_counts_what_is_reached_once() -> None:
     assert 10_000 < held_bytes({"a": block, "b": [block, block]}) < 12_000
 
 
+@pytest.mark.slow
 def test_a_simulated_node_reads_the_broadcast_of_all_and_the_contributions_for_its_own_partitions() -> None:
     options = Namespace(
         rate=400, keys=50, partitions_per_node=1, seconds=1.0, warmup=0.3, tick=100, seed=1, max_per_s=None

@@ -62,6 +62,7 @@ def test_atoms_give_the_columns_that_json_gives(query: str, encodings: list[Call
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", sorted(QUERIES))
 def test_every_query_gives_what_the_plain_oracle_finds_in_the_atoms(query: str, log: MemoryLog) -> None:
     test = JobTestDriver(nexmark_job(query, atoms=1), partitions=STREAM.partitions)
@@ -154,6 +155,7 @@ def test_engine_and_oracle_read_the_same(query: str, record: bytes) -> None:
     assert None not in by_engine(query, record)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(["q0", "q4", "q7max", "q8"]), st.sampled_from(["new", "wide"]), st.data())
 def test_engine_and_oracle_say_the_same_of_damaged_atoms(query: str, layout: str, data: st.DataObject) -> None:
     """Bytes changed, cut off or put in between, anywhere: in lengths, types, offsets, masks and values."""

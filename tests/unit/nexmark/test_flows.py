@@ -55,6 +55,7 @@ def check(expected: ExpectedResults, test: JobTestDriver) -> None:
     assert expected.counts.differences(found) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("atom_rows", STREAMS)
 @pytest.mark.parametrize("query", FLOWS)
 def test_a_flow_gives_what_the_oracle_expects(query: str, atom_rows: int, logs: dict[int, MemoryLog]) -> None:
@@ -65,6 +66,7 @@ def test_a_flow_gives_what_the_oracle_expects(query: str, atom_rows: int, logs: 
     check(expected_plain(query, log, TOPIC, atoms=bool(atom_rows)), test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [query for query in FLOWS if query in QUERIES])
 def test_a_flow_gives_what_the_processing_function_gives(query: str, logs: dict[int, MemoryLog]) -> None:
     records = [logs[0].read(TOPIC, partition, 0).values for partition in range(PARTITIONS)]

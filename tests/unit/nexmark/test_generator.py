@@ -50,6 +50,7 @@ def test_another_seed_changes_values_but_not_ids_kinds_and_times() -> None:
         assert mine[subject].get("id") == other[subject].get("id")
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 30_000), max_size=40))
 def test_events_do_not_depend_on_what_is_generated_with_them(numbers: list[int]) -> None:
     together = encode_json(generate(SEED_42, np.array(numbers, dtype=np.int64)))
@@ -105,6 +106,7 @@ def test_references_stay_within_what_is_active() -> None:
             assert auction == (auctions - 1) // 100 * 100 or auctions - 101 <= auction < auctions + 10
 
 
+@pytest.mark.slow
 def test_auctions_expire_within_the_life_of_a_hundred_further_ones() -> None:
     def lives(config: GeneratorConfig) -> list[timedelta]:
         auctions = [event["auction"] for event in parsed(config, 1, 60_000, 50)]

@@ -41,10 +41,12 @@ def share(hits: int, of: int) -> float:
     return hits / of
 
 
+@pytest.mark.slow
 def test_the_mean_record_has_about_333_bytes(records: list[bytes]) -> None:
     assert close(sum(map(len, records)) / EVENTS, 333, 8)
 
 
+@pytest.mark.slow
 def test_persons_auctions_and_bids_come_1_to_3_to_46(events: list[dict[str, Any]]) -> None:
     assert Counter(event["event_type"] for event in events) == {0: 2000, 1: 6000, 2: 92_000}
 
@@ -163,6 +165,7 @@ def test_half_of_the_channels_are_the_four_hot_ones(events: list[dict[str, Any]]
     assert len(counts) > 9_800  # 46,000 picks of 10,000
 
 
+@pytest.mark.slow
 def test_each_channel_has_one_url_and_nine_in_ten_carry_its_id(events: list[dict[str, Any]]) -> None:
     urls: dict[str, set[str]] = {}
     for bid in subjects(events, "bid"):
@@ -179,6 +182,7 @@ def test_each_channel_has_one_url_and_nine_in_ten_carry_its_id(events: list[dict
         assert match and match[2] in (None, str(reverse))
 
 
+@pytest.mark.slow
 def test_the_pools_have_the_characters_of_the_reference() -> None:
     counts = Counter(words(SEED))
     assert close(counts.pop(" ") / len(words(SEED)), 1 / 13, 0.001)

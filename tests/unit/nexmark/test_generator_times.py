@@ -49,6 +49,7 @@ def test_formatting_agrees_with_the_calendar_and_parses_back(values: list[int]) 
     assert parse_times_ms(texts).tolist() == values
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(nearly_times(), st.text(max_size=25), times_ms.map(format_time_ms)), max_size=30))
 @example(["2025-01-01 00:00:00", "2025-01-01 00:00:00.", "2025-01-01 00:00:00.5", "2025-01-01 00:00:00.25"])
 @example(["2024-02-29 23:59:59.999", "2023-02-29 00:00:00.000", "1900-02-29 00:00:00.000", "2000-02-29 00:00:00.000"])

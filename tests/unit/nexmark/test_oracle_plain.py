@@ -212,6 +212,7 @@ def test_only_the_fields_that_a_query_needs_must_be_right() -> None:
     assert ask("q7", [person().replace(b"dateTime", b"time")]).counts.dead == 1
 
 
+@pytest.mark.slow
 def test_generated_streams_have_no_dead_and_no_late_records() -> None:
     log = MemoryLog()
     load(log, Stream(TOPIC, 6_000, 3, GeneratorConfig(seed=3)))

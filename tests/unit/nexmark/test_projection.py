@@ -79,6 +79,7 @@ def test_broken_and_unusual_records_give_the_same_columns_wherever_they_stand(qu
         agree(query, compiled, payloads)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(QUERIES)), st.data())
 def test_records_with_replaced_bytes_give_the_same_columns(query: str, data: st.DataObject) -> None:
     compiled = fresh(query)

@@ -225,6 +225,7 @@ CALLS: dict[str, tuple[str, Any, str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", sorted(CALLS))
 def test_a_bad_call_is_answered_by_name_and_has_no_effect(stage: Stage, what: str) -> None:
     function, args, kind, said = CALLS[what]

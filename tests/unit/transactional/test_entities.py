@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.integration.txn_replay import Replay
 from tests.unit.txn_stage import Stage
 from transactional import Aborted, Program, Serial
@@ -94,6 +96,7 @@ def test_methods_change_fields_of_several_entities_as_one_transaction() -> None:
     assert outcomes == [10, 15, Aborted("OutOfStock", ("pen", 0)), {"pen": 3}, {}]
 
 
+@pytest.mark.slow
 def test_entities_of_two_nodes_call_each_other_as_one_plain_loop_would() -> None:
     stage = Stage(program)
     stage.start("one"), stage.start("other")

@@ -134,6 +134,7 @@ def is_serial(order: tuple[Observed, ...]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_what_the_checker_says_is_what_all_orders_say() -> None:
     verdicts = []
     for seed in range(1500):
@@ -146,6 +147,7 @@ def test_what_the_checker_says_is_what_all_orders_say() -> None:
     assert 200 < sum(verdicts) < 1400
 
 
+@pytest.mark.slow
 def test_long_histories_take_little_time() -> None:
     lists: dict[str, list[int]] = {}
     history = []

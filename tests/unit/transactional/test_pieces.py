@@ -120,6 +120,7 @@ def make_program() -> Program:
     return Program("long", [it])
 
 
+@pytest.mark.slow
 def test_calls_commits_and_shipments_longer_than_a_record_travel_and_survive_their_owner() -> None:
     """Five values of 600 kB: a commit of several, and a read-set snapshot of what two transactions swap at once."""
     program = make_program()

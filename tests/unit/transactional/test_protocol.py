@@ -41,6 +41,7 @@ def asked(name: str, amount: Any = 1, since: int | None = None) -> bytes:
 # --- admission ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 1)), max_size=30), st.integers(0, 30))
 def test_admission_begun_a_window_early_decides_as_one_that_has_read_all(
     asks: list[tuple[str, int]], start: int

@@ -53,6 +53,7 @@ def ran(name: str, count: int = REQUESTS) -> SerialRun:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_invariants_hold_in_series(name: str) -> None:
     run = ran(name)
@@ -61,6 +62,7 @@ def test_invariants_hold_in_series(name: str) -> None:
     assert kinds <= set(run.workload.expected_aborts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SECRET))
 def test_a_write_that_no_reply_tells_of_is_found(name: str) -> None:
     run = ran(name)
@@ -85,6 +87,7 @@ def test_the_share_over_partitions_is_that_of_the_shape() -> None:
     assert 250 < sum(len(each) > 1 for each in group) < 350
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"cycle", "ycsb-c", "travel"}))
 def test_an_acknowledged_write_that_is_lost_is_found(name: str) -> None:
     run = ran(name, 40)
@@ -147,6 +150,7 @@ def test_a_workload_on_other_partitions_is_the_same_code_and_is_found_by_its_nam
     assert version_of(found).code == version_of(WORKLOADS["ycsb-t"].program).code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"tpcc"}))  # its program is that of tpcc-full
 def test_the_next_version_marks_each_reply_and_does_the_same(name: str) -> None:
     first = SerialRun(WORKLOADS[name], shape_of(name))

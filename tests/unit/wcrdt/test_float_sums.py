@@ -48,6 +48,7 @@ def test_a_sum_is_the_float_nearest_to_the_exact_one(numbers: list[float]) -> No
     assert canonical_bytes(column) == canonical_bytes(sum_of(numbers[::-1]))
 
 
+@pytest.mark.slow
 @given(st.lists(NEAR, min_size=1, max_size=300), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_neither_order_nor_partitions_matter(numbers: list[float], partitions: int, draw) -> None:
     expected, mean, merged = math.fsum(numbers), Average(), Average()

@@ -37,6 +37,7 @@ def loops(request: pytest.FixtureRequest) -> Iterator[None]:
     install(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("slots", "loops")
 @pytest.mark.parametrize("bits", [40, 63])
 def test_far_integers_are_found_where_they_were_added(bits: int) -> None:
@@ -59,6 +60,7 @@ def test_far_integers_are_found_where_they_were_added(bits: int) -> None:
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("slots", "loops")
 @pytest.mark.parametrize(("count", "apart"), [(3, FAR), (500, FAR), (3, 8)])
 def test_integers_that_come_twice_get_the_next_ones_that_are_free(count: int, apart: int) -> None:
@@ -70,6 +72,7 @@ def test_integers_that_come_twice_get_the_next_ones_that_are_free(count: int, ap
     assert index.find(index.keys).tolist() == list(range(4 * count))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("slots")
 @given(
     spans=st.lists(st.sampled_from([1, 3, 1 << 20, 1 << 60]), min_size=2, max_size=6),

@@ -67,6 +67,7 @@ BATCHES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(batches=BATCHES, order=st.permutations(range(3)))
 def test_full_sketches_by_key_are_those_of_all_elements_together(

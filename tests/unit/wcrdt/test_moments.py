@@ -31,6 +31,7 @@ def columns(points: list[tuple[float, float]]) -> tuple[np.ndarray, ...]:
     return tuple(map(np.array, zip(*points, strict=True)))
 
 
+@pytest.mark.slow
 @given(st.one_of(st.lists(NEAR, min_size=2, max_size=60), st.lists(FAR, min_size=2, max_size=9)))
 def test_a_variance_is_the_float_nearest_to_the_exact_one(numbers: list[float]) -> None:
     column, rows = Variance(), Variance()
@@ -84,6 +85,7 @@ def test_a_variance_beyond_the_largest_float_is_infinite() -> None:
     assert spread.value == math.inf
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(NEAR, NEAR), min_size=1, max_size=40), st.integers(1, 4))
 def test_a_line_is_that_of_least_squares(points: list[tuple[float, float]], partitions: int) -> None:
     column, merged = LinearRegression(), LinearRegression()

@@ -60,6 +60,7 @@ def test_skipped_day_has_no_window() -> None:
     assert before.end_ms == after.start_ms and after.end_ms - after.start_ms == DAY_MS
 
 
+@pytest.mark.slow
 @given(
     zone=st.sampled_from(ZONES),
     times=st.lists(st.integers(-(2**45), 2**43), min_size=1, max_size=30),

@@ -60,6 +60,7 @@ def test_rows_of_no_columns_are_empty_objects() -> None:
     assert list(agree({}, 0)) == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.text(max_size=40)), min_size=FEW, max_size=2 * FEW))
 def test_any_rows_are_written_as_msgspec_writes_them(rows: list[tuple[int, str]]) -> None:
     numbers, texts = np.array([n for n, _ in rows], np.int64), [t for _, t in rows]

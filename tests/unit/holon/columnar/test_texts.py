@@ -30,6 +30,7 @@ def by_loop(values: list[str]) -> tuple[list[int], list[str]]:
     return found[0].tolist(), found[1]
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=20), min_size=MANY, max_size=300))
 def test_equal_texts_get_one_number_in_the_order_in_which_they_come(values: list[str]) -> None:
     assert by_loop(values) == by_python(values)

@@ -160,6 +160,7 @@ KEYS: dict[str, Callable[[Event], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("form", ["columns", "objects", "columns that are unfit"])
 def test_windows_are_the_same_whatever_the_form_of_rows(key: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:

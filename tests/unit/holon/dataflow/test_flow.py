@@ -103,6 +103,7 @@ def expected_hot(rows: list[Bid]) -> list[dict[str, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fail", [False, True])
 @pytest.mark.parametrize("cut", [400, 7, 1])
 def test_hot_items_are_those_of_plain_python(cut: int, fail: bool) -> None:
@@ -156,6 +157,7 @@ def test_code_that_a_placeholder_could_mislead_is_not_followed(function: Callabl
     assert how.startswith("row by row: ") and re.search(reason, how), how
 
 
+@pytest.mark.slow
 def test_split_flat_map_and_filter_map_give_each_row_where_it_belongs() -> None:
     flow = Flow("split")
     dear, cheap = bids_of(flow).split(lambda b: b.price >= 30)

@@ -105,6 +105,7 @@ def ran(format: Format[Any], records: Records, cut: int, *, objects: bool, time:
 Of = Callable[[Any], Format[Any]]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("loops_installed")
 @pytest.mark.parametrize("of", [Json, JsonColumns], ids=["json", "columns"])
 @pytest.mark.parametrize(("seed", "cut"), [(1, 1), (2, 7), (3, 40), (4, 1000), (5, 1000)])

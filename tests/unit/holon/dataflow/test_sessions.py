@@ -112,6 +112,7 @@ def check_sessions(slice_ms: int | None, partitions: int, size: int, seed: int) 
     assert sorted(run(flow, parts, size, seed).outputs()) == results(flat(parts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slice_ms", SLICES)
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("size", SIZES)
@@ -287,6 +288,7 @@ def test_sessions_go_into_further_windows_by_the_end_of_the_slice_that_closes_th
     assert test.outputs("never") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("size", [3, 1000])
 def test_rows_of_windows_have_sessions_too(partitions: int, size: int) -> None:

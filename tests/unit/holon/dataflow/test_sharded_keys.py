@@ -38,6 +38,7 @@ def ran(sharded: bool) -> JobTestDriver:
     return test
 
 
+@pytest.mark.slow
 def test_rows_are_the_same_and_each_partition_has_its_keys() -> None:
     sharded, whole = ran(True), ran(False)
     assert sorted(sharded.outputs("totals")) == sorted(whole.outputs("totals"))
@@ -86,6 +87,7 @@ def windows_of_slices(sharded: bool) -> Flow:
     return flow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("items", [7, 300], ids=["objects", "columns"])
 def test_windows_of_slices_are_the_same_and_each_partition_has_its_keys(items: int) -> None:
     tests = [JobTestDriver(windows_of_slices(sharded).job, partitions=PARTITIONS) for sharded in (True, False)]

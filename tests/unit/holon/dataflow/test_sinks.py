@@ -54,6 +54,7 @@ def answers(cut: int) -> dict[str, Any]:
     return {name: test.raw_outputs(name) for name in OUTPUTS}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("loops_installed")
 def test_rows_leave_by_columns_as_they_do_by_objects() -> None:
     found = [answers(cut) for cut in (1000, 37)]

@@ -78,6 +78,7 @@ def hows(flow: Flow) -> list[str]:
 CUTS = [1000, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_union_gives_the_rows_of_all_streams_to_one_window(cut: int) -> None:
     flow = Flow("united")
@@ -95,6 +96,7 @@ def test_union_gives_the_rows_of_all_streams_to_one_window(cut: int) -> None:
     assert [(step.after, step.also_after) for step in flow.explain()][5] == (2, (4, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_united_rows_of_windows_go_into_further_windows(cut: int) -> None:
     flow = Flow("windows")
@@ -119,6 +121,7 @@ def test_union_of_rows_of_two_kinds_is_called_for_each_row(cut: int) -> None:
     assert flow.explain()[4].how == "row by row: its rows are objects"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_of_gives_the_rows_of_one_struct_as_columns(cut: int) -> None:
     flow = Flow("tagged")
@@ -140,6 +143,7 @@ def test_of_with_ints_beyond_64_bits_is_exact() -> None:
     assert flow.collect({"events": [Bid(1, 2**64, "", 0), Bid(1, 2**63 - 1, "", 0)]}) == [2**64 + 1, 2**63]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_distinct_gives_each_value_of_a_window_once(cut: int) -> None:
     flow = Flow("distinct")
@@ -183,6 +187,7 @@ def test_fold_takes_any_lattice_with_and_without_keys(cut: int) -> None:
     assert sorted(test.outputs("sets")) == sorted([channel, sorted(some)] for (_, channel), some in sets.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_lattices_and_keys_that_are_no_columns_are_read_too(cut: int) -> None:
     flow, rows = Flow("objects"), bids()
@@ -226,6 +231,7 @@ def test_map_columns_refuses_other_columns(made: Callable[[Any], Any], what: str
         flow.collect({"bids": bids(2)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_each_partition_alone_and_all_together_behind_it(cut: int) -> None:
     flow = Flow("alone")
@@ -245,6 +251,7 @@ def test_each_partition_alone_and_all_together_behind_it(cut: int) -> None:
     assert sorted(test.outputs("all")) == sorted(totals.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_filter_map_is_followed_where_none_is_written_or_computed(cut: int) -> None:
     flow = Flow("followed")
@@ -356,6 +363,7 @@ def test_the_fingerprint_holds_functions_of_these_verbs() -> None:
     assert fingerprint(lambda b: b.price, GSet[int]()) != base
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_rows_that_no_branch_takes_count_as_filtered(cut: int) -> None:
     flow = Flow("counted", on_error="dead-letter")

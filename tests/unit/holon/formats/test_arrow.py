@@ -126,6 +126,7 @@ def struct(kind: Any) -> Any:
     return msgspec.defstruct("Event", [("x", kind)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", READ, ids=map(named, READ))
 def test_each_type_has_the_values_that_json_has_and_a_null_is_none(case: Any) -> None:
     kind, (array, expected) = case

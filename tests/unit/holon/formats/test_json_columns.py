@@ -261,6 +261,7 @@ def test_structs_whose_tag_json_escapes_are_for_msgspec(options: dict[str, Any])
     assert readings(JsonColumns(quoted), payloads) == without_loops(JsonColumns(quoted), payloads)
 
 
+@pytest.mark.slow
 def test_floats_are_those_that_python_reads() -> None:
     class Number(msgspec.Struct):
         n: float

@@ -146,6 +146,7 @@ def rows_of(found: Decoded[Any], count: int, names: list[str]) -> dict[int, dict
     return {row: msgspec.structs.asdict(event) for row, event in zip(index, found.events, strict=True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, SEEDS // 2])
 def test_events_and_columns_are_those_of_a_plain_decode(first: int) -> None:
     bad_rows = good_rows = 0

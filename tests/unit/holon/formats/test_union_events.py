@@ -39,6 +39,7 @@ def compare_union(seed: int) -> int:
     return RUNS * RECORDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_drawn_records_of_drawn_unions_are_read_as_msgspec_reads_them(seed: int) -> None:
     compare_union(seed)

@@ -71,6 +71,7 @@ LATTICES: list[tuple[Lattice[Any, Any], Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("zero", "elements"), LATTICES, ids=lambda each: repr(each)[:30])
 @given(data=st.data())
 def test_columns_and_elements_give_one_state(zero: Lattice[Any, Any], elements: Any, data: st.DataObject) -> None:
@@ -90,6 +91,7 @@ def test_columns_and_elements_give_one_state(zero: Lattice[Any, Any], elements: 
     assert not rows.times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zero", [zero for zero, _ in LATTICES if zero.kinds], ids=repr)
 @given(numbers=st.lists(st.one_of(st.integers(), st.floats()), max_size=5))
 def test_an_element_that_needs_no_check_is_accepted(zero: Lattice[Any, Any], numbers: list[Any]) -> None:

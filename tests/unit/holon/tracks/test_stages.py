@@ -133,6 +133,7 @@ def test_looking_for_complete_windows_grows_with_their_number(monkeypatch: pytes
     assert many <= 5 * few
 
 
+@pytest.mark.slow
 def test_where_a_local_orders_the_stages_looking_grows_with_the_number_too(monkeypatch: pytest.MonkeyPatch) -> None:
     few, few_looks = Counted(job(Shared), partitions=2).answer(100, monkeypatch)
     many, many_looks = Counted(job(Shared), partitions=2).answer(400, monkeypatch)

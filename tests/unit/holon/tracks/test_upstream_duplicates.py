@@ -195,6 +195,7 @@ def test_a_reset_upstream_stops_the_job_with_what_to_do() -> None:
         test.feed(0, {"n": 1}, identity=output(1, inc=1))
 
 
+@pytest.mark.slow
 def test_three_jobs_in_a_row_count_each_order_once_although_all_is_written_again() -> None:
     orders = [{"ts": 1_000 * n, "customer": f"c{n % 3}", "quantity": n % 4, "cents": 10} for n in range(400)]
 

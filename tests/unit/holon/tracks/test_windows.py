@@ -136,6 +136,7 @@ def test_a_record_that_is_late_for_one_of_its_windows_still_counts_in_the_others
     assert [record["offset"] for record in test.late()] == [2]
 
 
+@pytest.mark.slow
 def test_many_windows_that_complete_at_once_are_answered_in_the_order_of_their_ends() -> None:
     test = JobTestDriver(JOB, partitions=2)
     test.feed(1, {"ts": 10**6})

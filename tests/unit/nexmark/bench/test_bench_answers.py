@@ -90,6 +90,7 @@ def answers_of_both(count: int) -> tuple[list[bytes], list[bytes]]:
     return mine, theirs[::-1]
 
 
+@pytest.mark.slow
 def test_among_many_rows_one_that_is_changed_missing_or_doubled_is_found() -> None:
     mine, theirs = answers_of_both(3000)
     assert agreement("q1", {"holon": mine, "flink": theirs}).differences == 0

@@ -58,6 +58,7 @@ def test_the_package_has_twelve_cases_each_with_the_code_of_its_peers_beside_its
         assert {case.code(peer).stem for peer in ("flink", "bytewax", "quix")} == {case.name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_both_jobs_of_a_case_and_the_loop_of_its_peers_give_the_same_rows(case: ComparedJob) -> None:
     lines = list(records(case, None, 2000, seed=5))

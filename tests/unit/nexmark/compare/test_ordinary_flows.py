@@ -76,6 +76,7 @@ def outcome(job: Job[Any], lines: list[bytes]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_flow_gives_the_rows_and_late_and_dead_records_of_the_job(case: ComparedJob) -> None:
     job, flow, records = (part(case, name) for name in ("job", "flow", "records"))

@@ -67,6 +67,7 @@ def test_an_empty_file_is_made_anew(builds: list[int], tmp_path: Path) -> None:
     assert builds == []
 
 
+@pytest.mark.slow
 def test_sources_are_all_modules_of_which_the_code_is_made() -> None:
     """So a change of any of them is another file."""
     for name in loading.SOURCES:

@@ -56,6 +56,7 @@ def test_files_have_each_row_once_in_folders_by_day():
     assert days == {"1969-12-31", "1970-01-01", "1970-01-02"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", [False, True])
 def test_a_process_that_is_killed_at_any_change_leaves_no_row_twice_and_the_next_one_completes_the_files(done: bool):
     whole = HookedStore()
@@ -70,6 +71,7 @@ def test_a_process_that_is_killed_at_any_change_leaves_no_row_twice_and_the_next
         assert rows_in(store) == expected(2, range(40)), number
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_one_after_the_other_at_each_of_their_changes_complete_the_files():
     for number in range(1, 8):
         log, store = output_log(), HookedStore()
@@ -85,6 +87,7 @@ def test_processes_that_are_killed_one_after_the_other_at_each_of_their_changes_
         assert rows_in(store) == expected(2, range(40)), number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, ROUNDS])
 @pytest.mark.parametrize("done", [False, True])
 def test_a_process_that_is_stopped_at_any_change_while_another_one_works_does_no_harm(done: bool, rounds: int):

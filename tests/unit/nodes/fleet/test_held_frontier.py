@@ -113,6 +113,7 @@ def test_a_partition_that_is_behind_is_named_with_its_watermark_and_what_waits_i
     assert "idle_timeout_ms=600000 passes over a partition that is silent for so long" in held_text(held)
 
 
+@pytest.mark.slow
 def test_windows_that_go_on_and_topics_that_are_quiet_are_no_reason_to_say_anything() -> None:
     stage = Stage(counting(), partitions=2)
     for second in range(12):
@@ -132,6 +133,7 @@ def test_an_idle_timeout_takes_the_partition_out_of_the_way() -> None:
     assert stage.outputs > 0 and stage.held() is None and stage.said == []
 
 
+@pytest.mark.slow
 def test_of_several_nodes_the_owner_of_the_partition_logs_it_and_again_after_a_minute() -> None:
     stage = Stage(counting(), partitions=4, nodes=2)
     stage.pass_ms(3_000)

@@ -106,6 +106,7 @@ def test_a_part_rests_on_few_others_and_what_is_rested_on_has_copies() -> None:
         assert each.copies == KEPT_CHECKPOINTS or f"file {number}" not in resting
 
 
+@pytest.mark.slow
 def test_each_part_with_what_it_rests_on_is_the_state() -> None:
     saved = Saved(PartsConfig(above_bytes=1_000, most_times=100))
     saved.parts.restored(2_000)
@@ -120,6 +121,7 @@ def test_so_many_parts_follow_a_whole_checkpoint() -> None:
     assert [len(saved.save(number).rests_on) > 0 for number in range(9)] == [False, True, True, True] * 2 + [False]
 
 
+@pytest.mark.slow
 def test_a_whole_checkpoint_is_due_when_parts_have_cost_as_much() -> None:
     saved = Saved(PartsConfig(above_bytes=1_000, most_times=1, most_share=10))
     saved.parts.restored(2_000)
@@ -127,6 +129,7 @@ def test_a_whole_checkpoint_is_due_when_parts_have_cost_as_much() -> None:
     assert wholes == [True, False, False, True, False, False]
 
 
+@pytest.mark.slow
 def test_where_all_changes_many_whole_checkpoints_follow_and_nothing_is_collected() -> None:
     saved = Saved(PartsConfig(above_bytes=1_000, pause=4))
     saved.parts.restored(2_000)

@@ -88,6 +88,7 @@ def results_of(monitor: Monitor) -> list[dict[str, int]]:
     return sorted(found, key=lambda row: row["end"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cost_ms", "batch_max_records"), [(2.0, 200), (0.5, 20_000), (50.0, 1), (2.0, 20_000)], ids=str
 )

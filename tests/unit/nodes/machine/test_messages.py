@@ -179,6 +179,7 @@ json_like = st.recursive(
 tags = st.sampled_from([type(message).__struct_config__.tag for message in [*CONTROL, *BROADCAST]])
 
 
+@pytest.mark.slow
 @given(tags, st.lists(json_like, max_size=7))
 def test_arbitrary_fields_behind_a_known_tag_are_a_message_or_a_bad_one(tag: str, fields: list[object]) -> None:
     for decode in (decode_control, decode_broadcast):

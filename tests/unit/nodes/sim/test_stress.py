@@ -45,6 +45,7 @@ def test_seeds_that_reports_name_keep_what_they_drew() -> None:
     assert not any(o.save_ms or o.faults.pressure or o.faults.kill_promoted or o.faults.kill_one for o in older)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first", [FIRST_SEED, SECOND_SEED, THIRD_SEED, FOURTH_SEED, FIFTH_SEED, SIXTH_SEED, SEVENTH_SEED]
 )
@@ -58,6 +59,7 @@ def test_new_base_seeds_are_drawn_with_stress_and_all_jobs() -> None:
     assert all(NINTH_SEED <= fresh_base_seed() < 2 * NINTH_SEED for _ in range(20))
 
 
+@pytest.mark.slow
 def test_new_seeds_meet_dead_records_at_the_end_of_partitions_that_the_others_wait_for() -> None:
     def waits(options: Options) -> bool:
         little = 0 < options.max_watermark_drift_ms <= 100
@@ -69,6 +71,7 @@ def test_new_seeds_meet_dead_records_at_the_end_of_partitions_that_the_others_wa
     assert not any(options.poison > 0.05 for options in older)
 
 
+@pytest.mark.slow
 def test_three_of_ten_new_seeds_draw_a_job_that_came_with_sessions_or_later() -> None:
     drawn = [draw(seed).case for seed in range(SEVENTH_SEED, SEVENTH_SEED + 500)]
     newer = [case for case in drawn if CASES[case].since >= THIRD_SEED and not CASES[case].backlog]
@@ -120,6 +123,7 @@ def test_of_what_a_killed_node_was_saving_the_first_may_be_in_the_store() -> Non
     assert found == {(), (1,)}
 
 
+@pytest.mark.slow
 def test_checkpoints_in_parts_are_drawn_by_new_seeds_and_meet_all_else() -> None:
     new = [draw(FIFTH_SEED + seed) for seed in range(600)]
     parts = [options for options in new if options.most_parts]

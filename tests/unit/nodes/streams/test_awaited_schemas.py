@@ -294,6 +294,7 @@ def test_a_clock_that_is_set_back_delays_no_retry() -> None:
     assert node.read(0, chunk(9), 300) == {10: "event"}
 
 
+@pytest.mark.slow
 def test_more_ids_than_a_record_holds_are_written_one_record_after_the_other() -> None:
     many = range(1, MAX_IDS + 3)
     node = StagedNode(Registries(one=dict.fromkeys(many, SCHEMA)))

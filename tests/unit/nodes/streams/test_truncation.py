@@ -227,6 +227,7 @@ def test_a_declared_end_that_is_no_longer_there_is_not_waited_for(fleet: Fleet) 
         fleet.turn(fleet.node(), lambda: False)
 
 
+@pytest.mark.slow
 def test_a_declared_end_that_is_still_to_come_is_waited_for(fleet: Fleet) -> None:
     driver = fleet.node()
     fleet.feed(10)

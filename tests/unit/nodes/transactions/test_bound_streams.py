@@ -86,6 +86,7 @@ def test_a_feeder_that_dies_costs_no_record_and_repeats_none() -> None:
         assert stage.read(f"d{partition}") == list(range(60))
 
 
+@pytest.mark.slow
 def test_two_feeders_of_one_partition_do_no_harm() -> None:
     stage = FedStage(batch=3)
     stage.start("one")

@@ -194,6 +194,7 @@ def test_nodes_trim_the_control_topic_and_those_who_look_on_see_all_of_it() -> N
     wait_until_settled(stage.log, stage.topics, (SEQUENCERS, PARTITIONS), nodes=1, limit_s=0)
 
 
+@pytest.mark.slow
 def test_a_node_that_may_not_trim_keeps_all_and_writes_no_checkpoint_of_control() -> None:
     stage = Stage(make_program(), interval_ms=50)
     stage.start("a")

@@ -198,6 +198,7 @@ def test_one_damaged_partition_makes_the_node_read_all() -> None:
         assert stage.call(f"a{number}", "deposit", [1]) == 7
 
 
+@pytest.mark.slow
 def test_old_epochs_are_forgotten() -> None:
     stage = Stage()
     one = stage.start("one")

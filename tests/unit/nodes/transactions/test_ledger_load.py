@@ -79,6 +79,7 @@ def stage() -> Outage:
     return made
 
 
+@pytest.mark.slow
 def test_a_node_that_starts_while_the_store_is_away_sends_heartbeats_and_joins_when_it_answers(stage: Outage) -> None:
     stage.away = {"b"}
     late = stage.start("b")
@@ -92,6 +93,7 @@ def test_a_node_that_starts_while_the_store_is_away_sends_heartbeats_and_joins_w
     assert late.claiming.joined and late.node.partitions and late.loading_owned() == []
 
 
+@pytest.mark.slow
 def test_checkpoints_that_are_deleted_while_the_store_is_away_are_not_missed(stage: Outage) -> None:
     stage.away = {"b"}
     late = stage.start("b")
@@ -103,6 +105,7 @@ def test_checkpoints_that_are_deleted_while_the_store_is_away_are_not_missed(sta
     assert late.steps.begun and late.node.partitions, "the ledger was read from its start"
 
 
+@pytest.mark.slow
 def test_a_node_that_begins_anew_while_the_store_is_away_owns_on_and_says_what_waits(stage: Outage) -> None:
     late = stage.start("b")
     stage.work(40)
@@ -120,6 +123,7 @@ def test_a_node_that_begins_anew_while_the_store_is_away_owns_on_and_says_what_w
     assert not late.ledger_load.is_loading and late.node.partitions
 
 
+@pytest.mark.slow
 def test_partitions_of_a_node_that_knows_no_ledger_are_shown_as_standing(stage: Outage) -> None:
     stage.away = {"a"}
     late = stage.start("a")  # the name of the one before it, so that all is its own, as if it began anew

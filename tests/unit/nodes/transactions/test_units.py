@@ -91,6 +91,7 @@ def begun(replicas: int = 1) -> tuple[SlowToLoad, TransactionDriver]:
     return stage, one
 
 
+@pytest.mark.slow
 def test_a_partition_that_moves_is_worked_on_while_the_next_owner_loads_it() -> None:
     stage, one = begun()
     stage.load_ms = 2_000
@@ -117,6 +118,7 @@ def test_an_owner_that_dies_while_the_next_one_loads_is_followed_by_it() -> None
     assert stage.owned(other) == list(range(program.partitions))
 
 
+@pytest.mark.slow
 def test_a_request_partition_is_claimed_by_a_node_that_has_read_the_ids_that_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -162,6 +164,7 @@ def shared_by_two() -> tuple[SlowToLoad, TransactionDriver, TransactionDriver]:
     return stage, one, other
 
 
+@pytest.mark.slow
 def test_a_node_that_leaves_works_on_until_others_have_loaded_its_partitions() -> None:
     stage, one, other = shared_by_two()
     stage.load_ms, owned = 2_000, stage.owned(one)
@@ -177,6 +180,7 @@ def test_a_node_that_leaves_works_on_until_others_have_loaded_its_partitions() -
     assert stage.deposits() == [6] * len(ACCOUNTS)
 
 
+@pytest.mark.slow
 def test_a_node_that_others_cannot_follow_leaves_after_a_bound_of_time() -> None:
     stage, one, other = shared_by_two()
     stage.load_ms = 60_000
@@ -184,6 +188,7 @@ def test_a_node_that_others_cannot_follow_leaves_after_a_bound_of_time() -> None
     assert list(other.claiming.ownership.members) == ["other"]
 
 
+@pytest.mark.slow
 def test_the_last_node_leaves_at_once_and_so_do_all_that_leave_together() -> None:
     stage, one, other = shared_by_two()
     stage.load_ms = 60_000
@@ -195,6 +200,7 @@ def test_the_last_node_leaves_at_once_and_so_do_all_that_leave_together() -> Non
     assert leaves(stage, "alone", alone) == 0
 
 
+@pytest.mark.slow
 def test_a_node_that_leaves_is_no_standby_and_a_standby_takes_its_partitions_at_once() -> None:
     stage, one = begun(replicas=2)
     other = stage.start("other")
@@ -225,6 +231,7 @@ def loads_beside_a_busy_owner(*, reads_first: bool) -> tuple[SlowToLoad, Transac
     return stage, other, held
 
 
+@pytest.mark.slow
 def test_epochs_that_a_load_will_need_are_not_forgotten_while_others_save() -> None:
     stage, other, _ = loads_beside_a_busy_owner(reads_first=True)
     stage.stuck = set()
@@ -234,6 +241,7 @@ def test_epochs_that_a_load_will_need_are_not_forgotten_while_others_save() -> N
     assert stage.deposits() == [9] * len(ACCOUNTS)
 
 
+@pytest.mark.slow
 def test_checkpoints_that_were_replaced_during_a_load_are_looked_for_again() -> None:
     stage, other, held = loads_beside_a_busy_owner(reads_first=False)
     names = {unit.number: unit.names for unit in held}
@@ -249,6 +257,7 @@ def test_checkpoints_that_were_replaced_during_a_load_are_looked_for_again() -> 
     assert stage.deposits() == [9] * len(ACCOUNTS)
 
 
+@pytest.mark.slow
 def test_a_node_walks_only_along_the_table_and_through_each_of_its_own_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[tuple[UnitStage, LifecycleEvent]] = set()
     happens = PartitionLifecycle.happens

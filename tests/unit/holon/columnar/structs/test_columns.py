@@ -217,6 +217,7 @@ class Row(msgspec.Struct):
     wide: list[Wide]
 
 
+@pytest.mark.slow
 def test_items_that_need_far_more_memory_than_their_bytes_are_for_msgspec() -> None:
     payloads = [b'{"wide":[%s]}' % b",".join([b"{}"] * count) for count in (1, 3_000)] * 40
     columns = JsonColumns(Row)

@@ -29,6 +29,7 @@ def store(batch: list[tuple[bytes, bytes, bytes | None]], first: int, stamp_ms: 
     return stored
 
 
+@pytest.mark.slow
 @given(st.lists(records, min_size=1, max_size=4), st.data())
 def test_records_come_back_from_any_offset_on(batches: list[list[tuple[bytes, bytes, bytes | None]]], data) -> None:
     stored, flat, stamps = [], [], []
@@ -76,6 +77,7 @@ def test_batches_are_cut_where_a_block_is_full() -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.lists(records, min_size=1, max_size=5), st.binary(max_size=40), st.data())
 def test_blocks_are_found_in_a_file_without_order(
     batches: list[list[tuple[bytes, bytes, bytes | None]]], noise: bytes, data
@@ -103,6 +105,7 @@ def gatherer(request: pytest.FixtureRequest) -> Gatherer:
 SIZES = st.sampled_from([0, 1, 31, 32, 127, 128, 255, 256, 300, 4_000, 65_535, 65_536, 70_000])
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(SIZES, min_size=1, max_size=20), min_size=1, max_size=3), st.data())
 def test_gathered_blocks_are_the_decoded_ones(gatherer: Gatherer, batches: list[list[int]], data) -> None:
     stored, first = [], 0

@@ -48,6 +48,7 @@ control = st.one_of(
 histories = st.lists(control, max_size=50).map(lambda rest: [JOB, *rest])
 
 
+@pytest.mark.slow
 @given(histories, st.lists(st.integers(0, 51), max_size=8))
 def test_nodes_that_read_the_same_records_in_other_chunks_agree(
     history: list[m.ControlMessage], cuts: list[int]
@@ -83,6 +84,7 @@ def test_a_node_that_begins_at_a_checkpoint_agrees_with_those_that_read_from_the
     )
 
 
+@pytest.mark.slow
 @given(histories, st.data())
 def test_a_control_checkpoint_that_is_damaged_anywhere_is_refused(
     history: list[m.ControlMessage], data: st.DataObject

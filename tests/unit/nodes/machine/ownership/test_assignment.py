@@ -33,6 +33,7 @@ def fewest_moves(partitions: int, living: list[str], owners: dict[int, str | Non
     return partitions - kept
 
 
+@pytest.mark.slow
 @given(fleets())
 def test_every_partition_has_one_living_node_and_all_have_the_same_share(fleet) -> None:
     partitions, living, owners = fleet
@@ -45,6 +46,7 @@ def test_every_partition_has_one_living_node_and_all_have_the_same_share(fleet) 
     assert sum(loads[node] > share for node in living) == partitions % len(living)
 
 
+@pytest.mark.slow
 @given(fleets())
 def test_no_more_partitions_move_than_balance_needs(fleet) -> None:
     partitions, living, owners = fleet
@@ -52,6 +54,7 @@ def test_no_more_partitions_move_than_balance_needs(fleet) -> None:
     assert sum(chosen[p] != owners.get(p) for p in chosen) == fewest_moves(partitions, living, owners)
 
 
+@pytest.mark.slow
 @given(fleets(), st.randoms(use_true_random=False))
 def test_the_order_of_the_arguments_and_repeated_names_change_nothing(fleet, random) -> None:
     partitions, living, owners = fleet
@@ -62,6 +65,7 @@ def test_the_order_of_the_arguments_and_repeated_names_change_nothing(fleet, ran
     assert target(partitions, shuffled, dict(items)) == target(partitions, living, owners)
 
 
+@pytest.mark.slow
 @given(fleets())
 def test_what_is_as_it_should_be_stays(fleet) -> None:
     partitions, living, owners = fleet
@@ -100,6 +104,7 @@ def test_a_free_partition_goes_to_the_first_in_its_order_that_has_room() -> None
         assert target(4, living, held)[partition] == rendezvous(partition, living)[0]
 
 
+@pytest.mark.slow
 def test_the_hash_spreads_the_partitions_over_the_nodes() -> None:
     living = [f"node-{i}" for i in range(10)]
     firsts = Counter(rendezvous(partition, living)[0] for partition in range(10_000))
@@ -155,6 +160,7 @@ def test_standbys_are_other_nodes_each_once_and_as_many_as_there_are() -> None:
     assert heirs(4, [], owners, 2) == {}
 
 
+@pytest.mark.slow
 @given(fleets(), st.randoms(use_true_random=False))
 def test_nodes_that_are_keeping_have_what_they_have_and_others_share_the_rest(fleet, random) -> None:
     partitions, living, owners = fleet

@@ -192,6 +192,7 @@ class Since:
         self.since = since
 
 
+@pytest.mark.slow
 def test_no_walk_publishes_a_chain_that_is_not_whole() -> None:
     published = 0
     for seed in range(200):

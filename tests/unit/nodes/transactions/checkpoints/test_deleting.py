@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from nodes.checkpoints.file_names import CheckpointKey, digest_of, name_of
 from nodes.transactions.checkpoints.chains import not_rested_on
 from wcrdt.replica.slots import WINDOW_START
@@ -126,6 +128,7 @@ class Owner:
             world.files[self.merged[1]] = []
 
 
+@pytest.mark.slow
 def test_no_owner_deletes_what_another_one_depends_on_however_late_it_is() -> None:
     saves = deleted = 0
     for seed in range(300):

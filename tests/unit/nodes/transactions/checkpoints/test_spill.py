@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from nodes.settings.settings import load_settings
 from nodes.transactions.checkpoints.spill import LmdbSpill, Spills, spills_of
 from tests.unit.txn_stage import Stage
@@ -23,6 +25,7 @@ def key_of(draw: Random) -> StateKey:
     return ("one", "two")[number % 2], f"{number % 7}/{long}{number}"
 
 
+@pytest.mark.slow
 def test_a_store_that_spills_is_a_store(tmp_path: Path) -> None:
     for seed in range(4):
         draw = Random(seed)
@@ -86,6 +89,7 @@ def make_program() -> Program:
     return Program("spilled", [it])
 
 
+@pytest.mark.slow
 def test_a_job_with_state_beyond_its_memory_answers_and_is_taken_over(tmp_path: Path) -> None:
     program, spills = make_program(), Spills(str(tmp_path), 200_000)
     stage = Stage(program, interval_ms=50, new_store=spills.store)

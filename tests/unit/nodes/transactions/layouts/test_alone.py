@@ -63,6 +63,7 @@ def check(made: Stage, times: int) -> None:
         assert made.call("cart", key, "buy", [5], f"first {key}") == [1, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["stop", "online"])
 def test_operators_that_are_moved_alone_leave_the_others_and_calls_between_them_go_on(mode: Mode) -> None:
     made, requests = staged()
@@ -87,6 +88,7 @@ def test_operators_that_are_moved_alone_leave_the_others_and_calls_between_them_
     check(made, 4)
 
 
+@pytest.mark.slow
 def test_several_that_leave_together_stay_together_and_may_part_later() -> None:
     made, requests = staged()
     told = alone(requests, ["stock", "order"], 3)

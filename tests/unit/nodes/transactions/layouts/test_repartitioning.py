@@ -128,6 +128,7 @@ def test_a_request_that_waits_for_a_topic_can_be_interrupted_and_made_again() ->
     assert more(Repartitioning(log, made.topics), 3).partitions == 3
 
 
+@pytest.mark.slow
 def test_another_request_that_comes_first_while_a_topic_is_waited_for_is_named() -> None:
     made, log = small(2)
 
@@ -157,6 +158,7 @@ class Away(Stage):
             self.saver.go_on()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["stop", "online"])
 def test_while_the_checkpoint_store_is_away_the_move_waits_and_says_for_what(mode: Literal["stop", "online"]) -> None:
     made = Away(counters("away", 2), new_log=lambda on_wait: MemoryLog(on_wait=lambda s: made.turn(20)))

@@ -67,6 +67,7 @@ def count_up(made: Stage, key: str, times: int) -> None:
     made.turn(20)  # commits are held back for a moment
 
 
+@pytest.mark.slow
 def test_the_hotter_half_moves_and_every_count_is_as_it_was() -> None:
     made = stage()
     for key, times in zip(KEYS, (9, 2, 4, 3), strict=True):
@@ -108,6 +109,7 @@ def test_costly_calls_are_divided_by_cpu_though_they_are_few(monkeypatch: pytest
     assert told.heat_share == pytest.approx(0.5, abs=0.03) and (told.target, told.new) == (1, False)
 
 
+@pytest.mark.slow
 def test_without_commits_stored_bytes_decide_and_without_any_numbers_of_buckets() -> None:
     made = stage(interval_ms=100)
     count_up(made, KEYS[0], 1)

@@ -116,6 +116,7 @@ def test_an_upgrade_holds_from_one_epoch_on_at_all_nodes_and_reads_what_was_stor
     assert {each.node.ledger.versions.since(1) for each in stage.nodes.values()} == {made.since_epoch}
 
 
+@pytest.mark.slow
 def test_whoever_takes_over_has_the_version_that_holds_whichever_it_was_started_with() -> None:
     stage = at_work("one")
     stage.upgrade()
@@ -127,6 +128,7 @@ def test_whoever_takes_over_has_the_version_that_holds_whichever_it_was_started_
     assert stage.call("alice", "statement")["last"] == [100, 100]
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_meanwhile_and_the_command_too_hold_nothing_up() -> None:
     stage = at_work("one", "other")
     upgrader = stage.upgrader()

@@ -79,6 +79,7 @@ def test_what_no_codec_has_packed_ends_reading_before_it(loops: Compiled, codec:
     assert [one.place.offset for one in refused] == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_batch_that_inflates_too_far_is_left_to_the_other_reader(codec: str) -> None:
     number, pack = CODECS[codec]
@@ -130,6 +131,7 @@ def test_many_batches_and_one_that_is_larger_than_a_buffer_are_read_in_turn(
         assert [(offset, value) for offset, value, _ in rows] == list(enumerate(values)) and not refused
 
 
+@pytest.mark.slow
 def test_batches_beyond_the_bytes_of_a_run_are_the_next_run(loops: Compiled) -> None:
     batches = packed_batches(5, RUN_BYTES // 40)
     found, refused = runs_of(loops, b"".join(batches))

@@ -122,6 +122,7 @@ rows_strategy = st.lists(st.tuples(small, small, st.none() | small), min_size=1,
 few_rows = st.lists(st.tuples(small | st.just(b"y" * 5_000), small, st.none() | small), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @given(parts=st.lists(few_rows, min_size=1, max_size=3))
 def test_few_records_are_written_in_python_as_the_loops_write_them(compiled: Compiled, parts: list[list[Row]]) -> None:
     plain, listed = (written(compiled, parts, 1 << 20, False, listed) for listed in (False, True))
@@ -133,6 +134,7 @@ def test_few_records_are_written_in_python_as_the_loops_write_them(compiled: Com
     ]
 
 
+@pytest.mark.slow
 @given(
     parts=st.lists(rows_strategy, min_size=1, max_size=4),
     room=st.integers(200, 3_000),
