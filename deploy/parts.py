@@ -27,7 +27,7 @@ MUTANT_SHARE = 16
 """One of so many mutants is planted in a run; the night plants all of them."""
 WORKERS = {"integration": 3}
 """More than there are cores where tests wait for processes and brokers most of the time; two elsewhere."""
-BESIDE = {"sim": "tests"}
+BESIDE = {"quick": "lint", "sim": "tests"}
 """A part that needs the processor alone, and the one that it begins with. It has the lowest priority until its turn."""
 BESIDE_TIMEOUT_S = 1800
 """For a test of it, which gets less of the processor than it would alone."""
@@ -72,7 +72,7 @@ def parts(nightly: bool = False, seeds: int = 100_000) -> list[SuitePart]:
 
 def _pytest(folder: str, nightly: bool, workers: int, beside: bool = False) -> tuple[str, ...]:
     limit = ("--timeout", str(BESIDE_TIMEOUT_S)) if beside else ()
-    options = ("--nightly", "--timeout", "3600") if nightly else limit
+    options = ("--nightly", "--timeout", "3600") if nightly else ("--drawn", *limit)
     # A file's tests share brokers and stay together, until one of the workers has nothing left.
     shared = ("-n", str(workers), "--dist", "worksteal", "--durations", "15", "--durations-min", "5")
     return (sys.executable, "-m", "pytest", "-q", *shared, *options, f"tests/{folder}")

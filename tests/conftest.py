@@ -47,8 +47,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--nightly``: the tests marked nightly too."""
+    """``--nightly``: the tests marked nightly too; ``--drawn``: half of those marked long, as in ``make test``."""
     parser.addoption("--nightly", action="store_true", help="also run the tests that are marked nightly")
+    parser.addoption("--drawn", action="store_true", help="run one half of the tests that are marked long, drawn anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,16 +66,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark every test with the folder that it lies in; leave the nightly ones to the night."""
+    """Mark every test with the folder that it lies in; leave the nightly ones, and those not drawn, to the night."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if folder in FOLDERS:
             item.add_marker(folder)
+    left_out: set[pytest.Item] = set()
     if not config.getoption("--nightly") and "nightly" not in config.getoption("markexpr"):
-        night = [item for item in items if item.get_closest_marker("nightly")]
-        if night:
-            config.hook.pytest_deselected(items=night)
-            items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        left_out |= {item for item in items if item.get_closest_marker("nightly")}
+    if config.getoption("--drawn"):
+        long = [item for item in items if item.get_closest_marker("long") and item not in left_out]
+        left_out |= set(long[int(os.environ["SIM_BASE_SEED"]) % 2 :: 2])
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="module")

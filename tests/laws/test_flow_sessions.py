@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,7 @@ def _stages() -> Flow:
 STAGES = _stages().job
 
 
+@pytest.mark.long
 @given(partitions=partitions_of_events(300, most=15), seed=st.integers(0, 2**32))
 def test_sessions_of_windows_and_of_sessions_too(partitions: list[list[Event]], seed: int) -> None:
     partitions = [sorted(events, key=lambda event: event.ts) for events in partitions]  # none is late

@@ -125,6 +125,7 @@ def oracle(rows: Sequence[Row]) -> list[Any]:
     return found
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
 @given(rows=rows_of_sessions(), slice_ms=st.sampled_from([1, 7, GAP]), data=st.data())
 def test_columns_close_what_objects_close_and_keep_the_same_bytes(

@@ -98,6 +98,7 @@ def encoded(track: OwnTrack) -> bytes:
     return msgspec.msgpack.encode(track.full_delta())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @given(records=inputs(failing=True), seed=st.integers(0, 2**32), most=st.sampled_from([1, 2, 5, 63]))
 def test_crashes_change_nothing_where_checkpoints_are_parts(

@@ -35,6 +35,7 @@ def test_cuts_and_interleaving_change_nothing(
     assert_same(Run(made, records, random.Random(seed)).run(largest=6), record_by_record(made, records))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @given(records=inputs(failing=True), seed=st.integers(0, 2**32))
 def test_crashes_change_nothing_once_repeats_are_dropped(form: type[Answers], records: Any, seed: int) -> None:
@@ -43,6 +44,7 @@ def test_crashes_change_nothing_once_repeats_are_dropped(form: type[Answers], re
     assert_same(outcome, record_by_record(made, records))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @given(records=inputs(), seed=st.integers(0, 2**32))
 def test_offsets_with_gaps_change_nothing_but_offsets(form: type[Answers], records: Any, seed: int) -> None:
@@ -54,6 +56,7 @@ def test_offsets_with_gaps_change_nothing_but_offsets(form: type[Answers], recor
     assert outcome.windows == expected.windows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @given(records=inputs(failing=True), seed=st.integers(0, 2**32))
 def test_duplicates_change_nothing_but_offsets_wherever_the_input_is_cut(

@@ -83,6 +83,7 @@ def inputs(draw: st.DrawFn) -> list[list[bytes]]:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [Stages, Ordered])
 @given(records=inputs(), seed=st.integers(0, 2**32), crash=st.sampled_from([0.0, 0.2]))
 def test_stages_that_run_ahead_crash_and_catch_up_change_nothing(

@@ -140,6 +140,7 @@ def outputs(test: JobTestDriver) -> list[str]:
     return sorted(map(repr, test.outputs()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", share_of(KEYS, 2, __name__))
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("size", [1, 13, 10_000])
@@ -164,6 +165,7 @@ def test_rows_a_gap_apart_are_together_and_later_ones_are_not(
     assert folds.done["many"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", share_of(["ints", "texts", "pairs"], 3, __name__))
 @pytest.mark.parametrize("slice_ms", [2, SLICE])
 def test_sessions_of_thousands_of_keys(folds: Folds, key: str, slice_ms: int) -> None:
@@ -173,6 +175,7 @@ def test_sessions_of_thousands_of_keys(folds: Folds, key: str, slice_ms: int) ->
     assert folds.done["few" if slice_ms == 2 else "many"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", share_of(CHANGING, 2, __name__))
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("size", [13, 10_000])

@@ -83,6 +83,7 @@ def ended(stage: Stage, run: JobRun, fleet: Fleet) -> None:
     stage.finish(run, fleet)
 
 
+@pytest.mark.long
 def test_files_are_exact_while_nodes_and_sinks_are_killed(stage: Stage, tmp_path: Path):
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
@@ -104,6 +105,7 @@ def test_files_are_exact_while_nodes_and_sinks_are_killed(stage: Stage, tmp_path
     assert {path.parent.name for path in (folder / "totals").rglob("*.parquet")} == {f"key={key}" for key in range(7)}
 
 
+@pytest.mark.long
 def test_files_in_an_object_store_are_exact_while_sinks_are_killed(tmp_path: Path, s3_server: S3Server):
     stage = Stage(tmp_path)
     run = stage.open(FLOW)
@@ -153,6 +155,7 @@ def run_beside(stage: Stage, folder: Path, *arguments: str) -> Command:
     return run_command(stage, *arguments, job=FLOW, shell=f'cd "{folder}"; exec "$@"')
 
 
+@pytest.mark.long
 def test_a_run_writes_files_beside_also_where_their_process_is_killed(stage: Stage, tmp_path: Path):
     folder = tmp_path / "files"
     folder.mkdir()

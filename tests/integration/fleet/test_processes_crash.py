@@ -61,6 +61,7 @@ def died(fleet: Fleet) -> list[int]:
     return [m.number for m in fleet.members if m.process.poll() == -signal.SIGKILL]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", [(UNTRIMMED, SLOWLY_SUSPECTED)], indirect=True)
 def test_a_node_may_die_at_every_named_point(stage: Stage) -> None:
     """Each joins a running job, takes partitions over and dies at its point; one node lives through it all.
@@ -85,6 +86,7 @@ def test_a_node_may_die_at_every_named_point(stage: Stage) -> None:
     stage.assert_exact()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", [(UNMERGED,)], indirect=True)
 def test_all_may_die_at_once_and_find_their_checkpoints_damaged(stage: Stage) -> None:
     """Twice: first the newest checkpoint of every partition is damaged afterwards, then all of them."""
@@ -128,6 +130,7 @@ def damage(stage: Stage, newest_only: bool) -> None:
             file.write_bytes(chosen.choice([bytes(data), bytes(data[:at]), b""]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", [(UNTRIMMED, SOON_SUSPECTED)], indirect=True)
 def test_a_node_that_is_stopped_for_longer_than_the_suspicion_goes_on_harmlessly(stage: Stage) -> None:
     """Three times: stop it, wait until the other has everything, let it go on with what it believes.

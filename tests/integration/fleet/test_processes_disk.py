@@ -41,6 +41,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", folder], check=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_a_disk_that_fills_up_ends_the_run_with_a_named_error_and_nothing_is_lost(small_disk: Path, way: str) -> None:
     stage = Stage(small_disk)

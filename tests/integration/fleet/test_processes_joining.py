@@ -79,6 +79,7 @@ def is_trimmed(stage: Stage, run: JobRun) -> bool:
     return min(starts) > 0 and stage.log.start_offset(topics.control, 0) > 0
 
 
+@pytest.mark.long
 @AT_NIGHT_TOO
 def test_a_fleet_grows_from_one_to_eight_and_back_under_load(trusting: Stage) -> None:
     stage = trusting
@@ -99,6 +100,7 @@ def test_a_fleet_grows_from_one_to_eight_and_back_under_load(trusting: Stage) ->
     stage.assert_exact()  # what old and new owner both wrote until the claim was read is equal, and dropped
 
 
+@pytest.mark.long
 @AT_NIGHT_TOO
 def test_all_nodes_are_renewed_one_after_the_other(trusting: Stage) -> None:
     stage = trusting
@@ -116,6 +118,7 @@ def test_all_nodes_are_renewed_one_after_the_other(trusting: Stage) -> None:
     stage.assert_exact()
 
 
+@pytest.mark.long
 @AT_NIGHT_TOO
 def test_nodes_join_and_leave_while_the_fleet_recovers(stage: Stage) -> None:
     """One is killed, one joins and one leaves at the same time, and again before all is settled."""
@@ -149,6 +152,7 @@ def test_all_nodes_die_before_any_progress_was_recorded(stage: Stage) -> None:
     stage.assert_exact()
 
 
+@pytest.mark.long
 @DRAWN
 def test_a_node_by_hand_joins_a_trimmed_job_and_leaves_it_at_a_signal(trusting: Stage) -> None:
     stage = trusting

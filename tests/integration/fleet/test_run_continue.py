@@ -65,6 +65,7 @@ def counts(stage: Stage) -> list[tuple[int, int, int]]:
     return sorted((row["start_ms"] // 1000, row["count"], row["total"]) for row in found)
 
 
+@pytest.mark.long
 def test_records_that_came_after_the_end_are_told_and_gone_on_with(stage: Stage) -> None:
     put(stage, 1, 2, 14)
     assert ran(stage, "--bounded")["accepted"] == 6
@@ -106,6 +107,7 @@ def test_records_that_come_while_a_bounded_run_starts_are_behind_its_end(stage: 
     assert ran(stage, "--bounded", exit_code=1)["unread"] == {str(p): second - 1 - ends[p] for p in range(PARTITIONS)}
 
 
+@pytest.mark.long
 def test_runs_whose_nodes_cannot_start_end_no_input(stages: list[Stage]) -> None:
     """Both at a time: each waits for half a minute altogether before it gives its nodes up."""
     with ExitStack() as commands:

@@ -67,6 +67,7 @@ def read(stage: Stage, topic: str) -> list[Any]:
     return [output.value for output in OutputReader(stage.log, topic, decode=json.loads).read_available()]
 
 
+@pytest.mark.long
 def test_a_record_that_the_function_cannot_stand_stops_the_job_and_can_be_set_aside(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +171,7 @@ def test_a_function_that_ends_the_process_does_not_go_round_for_ever(stage: Stag
     assert Counter(x["id"] for x in read(stage, "t")) == Counter(range(100))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["end the process", "hold"])
 def test_a_record_that_ends_the_process_goes_to_the_dead_letters_and_all_others_go_on(stage: Stage, kind: str) -> None:
     stage.feed(50)
@@ -195,6 +197,7 @@ def test_a_record_that_ends_the_process_goes_to_the_dead_letters_and_all_others_
     assert verdicts and set(verdicts) == {at}, "two owners may say it"
 
 
+@pytest.mark.long
 def test_records_that_end_the_process_do_not_use_up_the_restarts_of_the_only_node(stage: Stage) -> None:
     """Each costs two lives, within a minute; the next one comes when a checkpoint has passed the one before."""
     stage.feed(50)
@@ -249,6 +252,7 @@ def test_a_function_that_forks_leaves_the_node_alone(stage: Stage) -> None:
     assert (result["accepted"], result["outputs"], result["repeats_dropped"]) == (41, 41, 0)
 
 
+@pytest.mark.long
 def test_state_is_not_shared_with_other_code_or_another_declaration(stage: Stage) -> None:
     """Refused with what differs; --accept-code goes on, --reset starts the next incarnation."""
     stage.feed(60)

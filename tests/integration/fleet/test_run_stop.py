@@ -48,6 +48,7 @@ def consumes(stage: Stage, monitor: Monitor, count: int) -> None:
     stage.until(monitor, lambda: sum(monitor.taken()) >= count, f"{count} records are checkpointed")
 
 
+@pytest.mark.long
 def test_a_run_that_is_terminated_in_the_middle_goes_on_from_there(trusting: Stage) -> None:
     stage = trusting
     monitor = stage.monitor(stage.open())
@@ -77,6 +78,7 @@ def test_a_run_that_is_terminated_in_the_middle_goes_on_from_there(trusting: Sta
     stage.assert_exact()
 
 
+@pytest.mark.long
 def test_ctrl_c_drains_and_a_second_one_ends_at_once(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +151,7 @@ def test_a_node_joins_from_another_terminal_and_goes_on_alone(trusting: Stage) -
     stage.assert_exact()
 
 
+@pytest.mark.long
 def test_nodes_join_and_leave_while_the_input_grows(trusting: Stage) -> None:
     """One joins, the eldest leaves, again and again; results go on all the time."""
     stage = trusting
@@ -181,6 +184,7 @@ def test_a_stop_from_anywhere_ends_the_run(stage: Stage) -> None:
     assert result["ending"] == "stopped" and result["restarts"] == 0
 
 
+@pytest.mark.long
 def test_a_node_that_dies_is_reported_and_started_again(stage: Stage) -> None:
     run = stage.open()
     monitor = stage.monitor(run)

@@ -107,3 +107,19 @@ def test_unit_test_that_starts_a_thread_or_a_process_fails_and_others_may(tmp_pa
         assert f"FAILED tests/unit/test_a.py::test_{name} " in output, output
     assert "ERROR tests/unit/test_a.py::test_fixture " in output, output
     assert "ERROR tests/unit/test_b.py::test_last " in output and "test_b.py::test_swallows (call)" in output, output
+
+
+def test_two_runs_that_draw_halves_of_the_long_tests_run_all_of_them(tmp_path: Path) -> None:
+    mark = "import pytest\npytestmark = pytest.mark.long\n"
+    tests = {
+        "sim/test_long.py": mark + "".join(f"def test_long_{number}(): pass\n" for number in range(5)),
+        "sim/test_others.py": "def test_quick(): pass\n",
+    }
+    ran = []
+    for seed in ("7", "8"):
+        code, output = run_suite(tmp_path, tests, "-v", "--drawn", SIM_BASE_SEED=seed)
+        assert code == 0 and "test_quick PASSED" in output, output
+        ran.append(set(re.findall(r"test_long_\d", output)))
+    assert sorted(len(names) for names in ran) == [2, 3] and not ran[0] & ran[1]
+    code, output = run_suite(tmp_path, tests)
+    assert code == 0 and "6 passed" in output, output

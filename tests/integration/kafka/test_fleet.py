@@ -20,6 +20,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaStage]:
     stage.log.close()
 
 
+@pytest.mark.long
 def test_a_killed_node_costs_nothing_and_the_job_resumes_on_the_command_line(stage: KafkaStage) -> None:
     """Two nodes; one is killed at work, the other takes over; all stop, and `holon run` goes on to the end."""
     run = stage.open()

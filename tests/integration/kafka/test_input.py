@@ -106,6 +106,7 @@ def test_records_that_are_deleted_before_they_were_read_end_the_job_by_name(stag
     assert "keep them longer" in err and "--reset" in err
 
 
+@pytest.mark.long
 def test_partitions_that_are_added_to_the_input_stop_the_job_with_advice(stage: KafkaStage, admin: AdminClient) -> None:
     with stage.fleet(2) as fleet:
         run = at_work(stage, fleet)

@@ -71,6 +71,7 @@ def until_at_work(stage: KafkaStage, monitor: Monitor, fleet: Fleet, records: in
     stage.until(monitor, lambda: monitor.consumed > before + records, "both work", fleet)
 
 
+@pytest.mark.long
 @DRAWN
 def test_nodes_wait_for_a_broker_that_was_killed_and_write_nothing_twice(stage: KafkaStage, broker: Path) -> None:
     """Killed while they append, twice; away for some seconds each time. They live on, and what was on its way when it
@@ -93,6 +94,7 @@ def test_nodes_wait_for_a_broker_that_was_killed_and_write_nothing_twice(stage: 
         assert stage.repeats_dropped == 0
 
 
+@pytest.mark.long
 def test_a_run_without_its_broker_ends_with_a_named_error_and_resumes(stage: KafkaStage, broker: Path) -> None:
     patient = stage.definitions
     stage.definitions = (*patient, "log.timeout_ms=20000")
@@ -112,6 +114,7 @@ def test_a_run_without_its_broker_ends_with_a_named_error_and_resumes(stage: Kaf
     stage.assert_exact()
 
 
+@pytest.mark.long
 @DRAWN
 def test_nodes_whose_input_lost_its_end_stop_and_name_it(
     stage: KafkaStage, broker: Path, capfd: pytest.CaptureFixture[str]
@@ -134,6 +137,7 @@ def test_nodes_whose_input_lost_its_end_stop_and_name_it(
     assert "lost acknowledged records" in capfd.readouterr().err
 
 
+@pytest.mark.long
 def test_an_input_that_lost_its_end_and_grew_again_while_no_node_ran_is_named(
     stage: KafkaStage, broker: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,6 +159,7 @@ def test_an_input_that_lost_its_end_and_grew_again_while_no_node_ran_is_named(
     assert "holds another record at offset" in capfd.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("writer", share_of(["direct", "librdkafka"], 2, __name__))
 def test_batches_whose_answers_were_lost_with_the_broker_are_on_the_log_once(broker: Path, writer: str) -> None:
     """Five of a partition, as many as may be on their way: a broker that recovers knows what of them it had taken."""

@@ -73,6 +73,7 @@ def works_on(stage: KafkaStage, monitor: Monitor, fleet: Fleet) -> None:
     stage.until(monitor, lambda: monitor.consumed > before + 200, "records are read", fleet)
 
 
+@pytest.mark.long
 def test_a_zombie_says_nothing_new(stage: KafkaStage) -> None:
     """Its later writes have the same identities and the same bytes; the reader gives each once."""
     stop_and_continue(stage, [2.0, 2.0])
@@ -84,6 +85,7 @@ def test_a_zombie_of_long_ago_says_nothing_new(stage: KafkaStage) -> None:
     stop_and_continue(stage, [11.0, 35.0])
 
 
+@pytest.mark.long
 def test_all_nodes_may_die_at_once(stage: KafkaStage) -> None:
     run = stage.open()
     monitor = stage.monitor(run)
@@ -114,6 +116,7 @@ def die_at(stage: KafkaStage, points: tuple[str, ...]) -> None:
     stage.assert_exact()
 
 
+@pytest.mark.long
 def test_a_node_may_die_between_what_it_sends_and_its_acknowledgement(stage: KafkaStage) -> None:
     """The points that differ from the embedded log, where an append has returned once it is on the log."""
     die_at(stage, ("after-output:4", "after-delta:5", "after-checkpoint:2"))

@@ -30,6 +30,7 @@ def bench(*arguments: str, limit_s: float = 880, **environment: str) -> tuple[in
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_without_java_holon_is_measured_alone_and_the_run_says_who_is_missing(tmp_path: Path) -> None:
     arguments = (

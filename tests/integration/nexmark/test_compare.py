@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 ROOT = Path(__file__).parents[3]
 
@@ -19,6 +20,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "nodes.cli", "bench", *arguments]
 
 
+@pytest.mark.long
 def test_a_job_by_columns_by_record_and_as_a_flow_gives_one_row_whose_answers_agree() -> None:
     done = subprocess.run(
         command(

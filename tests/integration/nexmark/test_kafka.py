@@ -83,6 +83,7 @@ def test_a_paced_run_measures_latency(bootstrap: str) -> None:
     assert 0 <= latency["p50"] <= latency["p99"] <= latency["max"]
 
 
+@pytest.mark.long
 def test_a_job_that_is_stopped_goes_on_and_its_results_are_proven(bootstrap: str, tmp_path: Path) -> None:
     """`generate`, `run` until SIGTERM, `run` again, `validate`: each finds what the one before left on the broker."""
     place = ("--bootstrap", bootstrap, "-D", "log.prefix=stopped.", "-D", f"checkpoints.url={tmp_path}")

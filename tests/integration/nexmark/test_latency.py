@@ -41,6 +41,7 @@ def answer(*arguments: str) -> dict[str, Any]:
     return json.loads(line)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", share_of(["q7max", "query1"], 2, __name__))
 def test_latency_of_a_healthy_run(query: str, tmp_path: Path) -> None:
     picture = tmp_path / "latency.svg"
@@ -53,6 +54,7 @@ def test_latency_of_a_healthy_run(query: str, tmp_path: Path) -> None:
     assert picture.read_text().startswith("<?xml")
 
 
+@pytest.mark.long
 def test_failover_with_a_node_that_is_killed(tmp_path: Path) -> None:
     picture = tmp_path / "failover.png"
     found = answer(

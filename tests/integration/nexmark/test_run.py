@@ -32,6 +32,7 @@ def holon(*arguments: str, timeout_s: float = 550) -> tuple[int, Any, str]:
     return done.returncode, json.loads(lines[0]), done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", share_of(QUERIES, 3, __name__))
 def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
     code, result, said = holon(
@@ -51,6 +52,7 @@ def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input
 WITHOUT_LATE = ("q0", "q1", "q2", "q3", "q4official", "q8", "q14", "q21", "q22")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", share_of(FLOWS, 6, __name__))
 def test_every_flow_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
     code, result, said = holon(
@@ -65,6 +67,7 @@ def test_every_flow_is_exact_with_a_node_killed_and_bad_records_among_the_input(
     assert result["outputs"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", share_of(["q7", "q11", "q16"], 3, __name__))
 def test_spark_proves_a_flow_with_a_kill_and_bad_atoms(query: str) -> None:
     code, result, said = holon(
@@ -77,6 +80,7 @@ def test_spark_proves_a_flow_with_a_kill_and_bad_atoms(query: str) -> None:
     assert (result["dead"], result["late"]) == (2 * 10, 2 * 5)
 
 
+@pytest.mark.long
 def test_atoms_are_exact_with_a_node_killed_and_bad_ones_among_them() -> None:
     """``dirty`` adds damaged atoms, and late and future bids in atoms of their own."""
     code, result, said = holon(
@@ -91,6 +95,7 @@ def test_atoms_are_exact_with_a_node_killed_and_bad_ones_among_them() -> None:
     assert result["accepted"] + result["filtered"] + result["late"] + result["dead"] == result["events"]
 
 
+@pytest.mark.long
 def test_every_node_is_killed_once_and_comes_back() -> None:
     code, result, said = holon(
         "nexmark", "run", "q7", "--events", "400000", "--partitions", "6", "--nodes", "3", "--kill", "0@0.2",
@@ -101,6 +106,7 @@ def test_every_node_is_killed_once_and_comes_back() -> None:
     assert sorted(result["killed"]) == [0, 1, 2] and result["validated"] is True
 
 
+@pytest.mark.long
 def test_a_paced_run_measures_latency() -> None:
     code, result, said = holon(
         "nexmark", "run", "q7max", "--rate", "10000", "--seconds", "22", "--partitions", "2", "--nodes", "2",
@@ -112,6 +118,7 @@ def test_a_paced_run_measures_latency() -> None:
     assert result["longest_delay_ms"] is None, "nobody was killed"
 
 
+@pytest.mark.long
 @turn(0, of=3)
 def test_spark_proves_a_run_with_kill_and_bad_records() -> None:
     code, result, said = holon(
@@ -122,6 +129,7 @@ def test_spark_proves_a_run_with_kill_and_bad_records() -> None:
     assert result["validated"] is True and result["validator"] == "spark"
 
 
+@pytest.mark.long
 def test_a_wrong_result_is_found(tmp_path: Path) -> None:
     """The proof can fail: one result is taken away behind the run's back."""
     code, result, said = holon(

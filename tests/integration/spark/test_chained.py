@@ -89,6 +89,7 @@ def killed_at_work(stage: Stage, job: str, after: Callable[[], None] = lambda: N
         stage.finish(run, fleet)
 
 
+@pytest.mark.long
 def test_chains_of_three_jobs_under_kills_are_exact(stage: Stage) -> None:
     order(stage, 0, ORDERS // 2)
     killed_at_work(stage, UP, lambda: order(stage, ORDERS // 2, ORDERS))

@@ -192,6 +192,7 @@ def test_atoms_that_spark_has_written_are_read_alike_by_both_oracles(spark: Spar
             assert validate_spark(query, folder, TOPIC, expected.rows, **got).validated
 
 
+@pytest.mark.long
 def test_the_data_source_shows_every_record_with_its_place(spark: SparkSession, hostile: str) -> None:
     rows = read_topic(spark, hostile, TOPIC).orderBy("partition", "offset").collect()
     with open_log(hostile) as log:
@@ -260,6 +261,7 @@ def test_an_unknown_query_is_refused(hostile: str) -> None:
         validate_spark("q99", hostile, TOPIC, [])
 
 
+@pytest.mark.long
 def test_spark_writes_nothing_to_our_output(tmp_path: Path) -> None:
     import os
     import subprocess

@@ -114,6 +114,7 @@ def test_spark_computes_every_balance(tmp_path: Path) -> None:
     assert wrong.startswith("the balance of a0 is 5, and ") and lost.startswith("the balance of a1 is not there, and ")
 
 
+@pytest.mark.long
 def test_spark_finds_what_breaks_the_conditions_of_tpcc(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "tpcc-full", 60)
     assert {row["operator"] for row in ran.state} >= {"order", "new_order", "payment_history", "stock"}

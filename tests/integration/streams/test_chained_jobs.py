@@ -55,6 +55,7 @@ def minutes(stage: Stage) -> dict[int, int]:
     return {row["start_ms"]: row["orders"] for row in found}
 
 
+@pytest.mark.long
 def test_three_jobs_in_a_row_with_resets_in_between_give_each_result_once(stage: Stage) -> None:
     order(stage, 0, 250)
     assert ran(stage, UP)["outputs"] == 250
@@ -70,6 +71,7 @@ def test_three_jobs_in_a_row_with_resets_in_between_give_each_result_once(stage:
     assert minutes(stage) == {0: 120, 60_000: 120, 120_000: 10}
 
 
+@pytest.mark.long
 def test_a_job_whose_upstream_is_reset_under_it_says_so_instead_of_counting_twice(stage: Stage) -> None:
     order(stage, 0, 100)
     ran(stage, UP)

@@ -120,6 +120,7 @@ def app(tmp_path: Path) -> App:
     return App(tmp_path)
 
 
+@pytest.mark.long
 def test_a_mended_event_type_or_helper_is_other_code_and_goes_on(app: App) -> None:
     """The failure was of the code before: with the type's default mended, the run goes on where it stopped."""
     app.write("helpers", HELPERS)
@@ -147,6 +148,7 @@ def test_a_mended_event_type_or_helper_is_other_code_and_goes_on(app: App) -> No
     assert code == 0 and "is finished already" in err  # what was accepted once is on the log
 
 
+@pytest.mark.long
 def test_stored_state_that_does_not_fit_is_refused_by_name(app: App) -> None:
     with app.node(BANK) as node:
         assert app.deposit(7) == 7

@@ -75,6 +75,7 @@ def test_slow_output_holds_the_node_back_and_nothing_else_happens(stage: Stage, 
     stage.assert_exact()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", [NOBODY_IS_SUSPECTED], indirect=True)  # else a slow node's work moves to the other
 def test_hot_key_and_a_giant_window_stay_small_and_in_balance(stage: Stage) -> None:
     run = stage.open(HOT)

@@ -52,6 +52,7 @@ def test_a_flow_is_exact_though_a_node_is_killed(stage: Stage) -> None:
     assert (stage.results(OUTPUT), stage.results(TOPS)) == (doubled, tops)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flow", VISIT_FLOWS)
 def test_sessions_are_exact_though_a_node_is_killed(stage: Stage, flow: str) -> None:
     stage.feed(3_000)

@@ -47,6 +47,7 @@ def test_a_flow_over_two_topics_is_exact_though_a_node_is_killed(stage: Stage) -
     assert done.counts().accepted == stage.fed + 1_200
 
 
+@pytest.mark.long
 def test_a_bad_record_is_put_back_into_its_own_topic_by_the_command(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.feed(40)

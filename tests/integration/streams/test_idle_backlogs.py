@@ -44,6 +44,7 @@ def stage(tmp_path: Path, kind: str, rng: random.Random) -> Iterator[Stage]:
     stage.log.close()
 
 
+@pytest.mark.long
 def test_a_backlog_is_not_silent_whoever_works_it_off(stage: Stage, rng: random.Random) -> None:
     stage.feed(rng.randint(500, 1500))
     run = stage.open()

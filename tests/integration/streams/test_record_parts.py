@@ -42,6 +42,7 @@ def expected(number: int) -> list[object]:
     return [f"u{number % 7}", number if number % 5 else 0, trace, number % 5 == 0, True]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_gets_them_and_a_letter_is_put_back_with_them(stage: Stage, job: str) -> None:
     for partition in range(2):
@@ -74,6 +75,7 @@ def test_a_job_gets_them_and_a_letter_is_put_back_with_them(stage: Stage, job: s
         assert command.json()["outputs"] == ROWS + 4, "dead letters are outputs too"
 
 
+@pytest.mark.long
 def test_keys_of_a_job_s_outputs_are_read_by_the_next_one_once(stage: Stage) -> None:
     forward, after = (f"tests.integration.jobs_keyed:{name}" for name in ("forward", "after"))
     for partition in range(2):

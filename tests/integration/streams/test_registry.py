@@ -107,6 +107,7 @@ def test_a_fleet_waits_for_a_registry_only_where_it_must_and_is_exact(
     stage.log.close()
 
 
+@pytest.mark.long
 def test_a_schema_that_is_registered_between_the_reads_of_two_nodes_means_the_same_to_both(
     tmp_path: Path, registry: RegistryProcess
 ) -> None:

@@ -45,6 +45,7 @@ def digest(seed: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", ["1", "4242"])
 def test_a_run_is_the_same_under_every_hash_seed(seed: str) -> None:
     assert digest(seed) == digest("0")

@@ -44,6 +44,7 @@ def goodbye(stage: Stage, monitor: Monitor, fleet: Fleet) -> None:
             stage.log.append(monitor.run.job.control_topic, 0, [m.encode(m.Goodbye(monitor.run.incarnation, name))])
 
 
+@pytest.mark.long
 def test_results_go_on_without_any_claim_when_an_owner_is_killed(stage: Stage) -> None:
     run = stage.open()
     monitor = stage.monitor(run)
@@ -63,6 +64,7 @@ def test_results_go_on_without_any_claim_when_an_owner_is_killed(stage: Stage) -
     stage.assert_exact()
 
 
+@pytest.mark.long
 def test_owners_may_change_again_and_again_between_copies(stage: Stage) -> None:
     """Each of three nodes is killed and started again in turn; every claim finds a standby in its place."""
     run = stage.open()

@@ -80,6 +80,7 @@ def crashed(what: str, how: str) -> Aborted:
     return Aborted("Crashed", (f"function {what} of operator it {how}",))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [2, pytest.param(1, marks=pytest.mark.nightly)])
 def test_what_ends_its_process_is_answered_by_name_and_all_else_goes_on(tmp_path: Path, count: int) -> None:
     with crashing(tmp_path, count) as (_, client, nodes):
@@ -108,6 +109,7 @@ def test_what_ends_its_process_is_answered_by_name_and_all_else_goes_on(tmp_path
     assert replayed.returncode == 0 and json.loads(replayed.stdout)["deterministic"], replayed.stderr
 
 
+@pytest.mark.long
 def test_what_takes_too_much_memory_or_keeps_the_lock_is_answered_by_name(tmp_path: Path) -> None:
     options = ("-D", "node.function_timeout_ms=1000", "-D", "node.function_memory_mb=100")
     with crashing(tmp_path, 1, *options) as (_, client, nodes):

@@ -132,6 +132,7 @@ def test_http_says_what_ids_promise_and_changes_no_value(tmp_path: Path) -> None
             assert (status, found["aborted"], found["fields"]) == (409, "OutOfStock", {"item": "pen", "left": 3})
 
 
+@pytest.mark.long
 def test_the_command_takes_ids_and_since_and_changes_no_value(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     with open_log(f"embedded:{folder}") as log:

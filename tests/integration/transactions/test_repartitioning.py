@@ -28,6 +28,7 @@ COMMAND = [sys.executable, "-m", "nodes.cli", "txn"]
 WAYS = [(kind, mode) for kind in KINDS for mode in ("stop", "online")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", share_of(WAYS, 4, __name__))
 def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_right(
     way: tuple[str, str], tmp_path: Path

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nodes.log import open_log
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
@@ -25,6 +27,7 @@ def replayed(folder: Path, *options: str) -> tuple[int, dict[str, Any], str]:
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.long
 def test_the_order_of_a_set_is_found_by_function_and_request(tmp_path: Path) -> None:
     names = [f"name {number}" for number in range(40)]
     with open_log(f"embedded:{tmp_path / 'log'}") as log:

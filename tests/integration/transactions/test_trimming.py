@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from examples.bank import program
 from nodes.log import Log, open_log
 from nodes.transactions.clients.client import TransactionClient
@@ -48,6 +50,7 @@ def test_nodes_that_start_on_trimmed_topics_know_every_payment(tmp_path: Path) -
         run_trimmed(log, "--log-dir", str(tmp_path / "log"))
 
 
+@pytest.mark.long
 def test_the_same_on_kafka(tmp_path: Path) -> None:
     with opened("kafka", tmp_path) as (log, options):
         run_trimmed(log, *options)

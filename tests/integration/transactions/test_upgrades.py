@@ -38,6 +38,7 @@ def statements(client: TransactionClient) -> list[dict[str, Any]]:
     return [client.take(name) for name in ids]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", share_of(KINDS, 2, __name__))
 def test_nodes_go_on_with_another_version_while_one_is_killed_and_then_without_those_of_before(
     kind: str, tmp_path: Path

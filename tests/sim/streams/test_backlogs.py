@@ -21,6 +21,7 @@ SEEDS = range(1, drawn(6, 16))
 """Of these every third fails where a node takes its own silence for that of a partition."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", share_of(BACKLOGS, 3, __name__))
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_backlogs_on_busy_nodes_lose_nothing(case: str, replicas: int) -> None:

@@ -68,6 +68,7 @@ def most_kept(options: Options) -> int:
     return most
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["query1", "running", "idle-running", "two-stages", "late-running", "await"])
 def test_what_is_held_does_not_grow_with_the_input(case: str) -> None:
     short, long = most_kept(long_run(case, 300)), most_kept(long_run(case, 900))

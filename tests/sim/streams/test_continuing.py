@@ -23,6 +23,7 @@ NEAR = FIRST_SEED + 114
 CHANGED = ("code-accepted", "code-refused", "foreign-refused", "left-for-code")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("drawn", "wanted", "first"),
     [

@@ -16,6 +16,7 @@ from wcrdt.lattices import maps
 SEEDS = range(1, 10)
 
 
+@pytest.mark.long
 def test_sessions_as_columns_are_those_of_plain_python_whatever_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in [(shards, "LEAST_KEYS"), (open_sessions, "LEAST_KEYS"), (maps, "LEAST_KEYS_ON_WIRE")]:
         monkeypatch.setattr(module, name, 1)

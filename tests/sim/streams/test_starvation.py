@@ -27,6 +27,7 @@ def shares_of(draw: Random) -> list[float]:
     return [draw.uniform(0.05, 0.2) for _ in range(draw.choice([2, 2, 3]))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [*share_of([2, 204, 5016], 3, __name__), None])
 def test_starved_transactional_nodes_leave_units_where_they_are(seed: int | None) -> None:
     draw = Random(drawn() if seed is None else seed)
@@ -38,6 +39,7 @@ def test_starved_transactional_nodes_leave_units_where_they_are(seed: int | None
     assert world.committed > NEARLY_ALL * world.asked, f"seed {seed or drawn()}: {world.committed} of {world.asked}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [*share_of([1, 2098655845194], 2, __name__), None])
 def test_starved_streaming_nodes_leave_partitions_where_they_are(seed: int | None) -> None:
     draw = Random(drawn() if seed is None else seed)

@@ -19,6 +19,7 @@ WANTED = ("killed-while-saving", "new-owner-killed", "pressed")
 MOST = 60
 
 
+@pytest.mark.long
 def test_new_seeds_meet_every_kind_of_stress() -> None:
     happened = Counter[str]()
     for seed in range(FIRST_SEED, FIRST_SEED + MOST):
@@ -30,6 +31,7 @@ def test_new_seeds_meet_every_kind_of_stress() -> None:
     pytest.fail(f"{MOST} seeds met {dict(happened)}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", share_of(["count", "running", "own-windows", "two-stages"], 2, __name__))
 @pytest.mark.parametrize("pressure", [0.0, 0.002])
 def test_owners_that_die_one_after_the_other_while_their_first_checkpoint_is_saved(case: str, pressure: float) -> None:

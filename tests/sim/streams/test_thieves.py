@@ -71,6 +71,7 @@ def deafen(world: World) -> None:
     world.run_until(lambda: False, until_ms)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("case", share_of(CASES, 2, __name__))
 def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, replicas: int) -> None:
@@ -91,6 +92,7 @@ def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, 
     assert rivals > 0, "nobody claimed what another one claimed"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("case", CASES)
 def test_a_node_whose_reads_alone_are_cut_takes_nothing_and_is_replaced(case: str, replicas: int) -> None:

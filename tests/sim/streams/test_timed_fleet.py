@@ -59,6 +59,7 @@ def test_nodes_that_cost_more_than_there_is_fall_behind() -> None:
     assert behind_ms[300.0] > 150, "three seconds of work a second"
 
 
+@pytest.mark.long
 def test_where_many_deltas_would_be_read_they_leave_less_often() -> None:
     often, _ = lived(plan(partitions=40, checkpoint_interval_ms=60_000))
     rarely, latencies = lived(plan(partitions=40, checkpoint_interval_ms=60_000, broadcast_max_per_s=20))

@@ -32,6 +32,13 @@ def test_simulation_begins_with_the_integration_tests_by_day() -> None:
     assert names.index("tests") < names.index("sim")
 
 
+def test_by_day_a_half_of_the_long_tests_is_drawn_and_the_night_runs_all() -> None:
+    by_day, by_night = ({part.name: part.command for part in parts.parts(nightly)} for nightly in (False, True))
+    for name in ("quick", "laws", "tests", "attack", "sim"):
+        assert "--drawn" in by_day[name] and "--drawn" not in by_night[name]
+        assert "--nightly" in by_night[name]
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutant_still_applies_and_names_what_kills_it(mutant: Mutant) -> None:
     """A change of the code brings the mutant along: ``old`` must stand once in its file."""

@@ -69,6 +69,7 @@ def unharmed(loads: Loads) -> Iterator[None]:
         load.check()
 
 
+@pytest.mark.long
 def test_three_brokers_are_started_once_and_known_as_one_cluster(quorum: Quorum) -> None:
     said: dict[str, Any] = {}
 
@@ -114,6 +115,7 @@ def test_partitions_go_to_other_brokers_under_load(quorum: Quorum, under_load: C
             quorum.reassign(load.topic, dict(enumerate(REPLICAS)))
 
 
+@pytest.mark.long
 def test_a_broker_is_killed_under_load_and_comes_back(quorum: Quorum, under_load: Callable[..., Loads]) -> None:
     loads = under_load()
     with unharmed(loads):
@@ -127,6 +129,7 @@ def test_a_broker_is_killed_under_load_and_comes_back(quorum: Quorum, under_load
             quorum.elect_preferred(load.topic, replicas)
 
 
+@pytest.mark.long
 def test_a_broker_stands_still_under_load_and_goes_on(
     quorum: Quorum, under_load: Callable[..., Loads], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +149,7 @@ def test_a_broker_stands_still_under_load_and_goes_on(
             quorum.await_all_in_sync(load.topic)
 
 
+@pytest.mark.long
 def test_quotas_slow_reading_and_writing_and_lose_nothing(quorum: Quorum, under_load: Callable[..., Loads]) -> None:
     loads = under_load(**{"client.id": "throttled"})
 
