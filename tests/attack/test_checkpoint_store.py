@@ -173,6 +173,7 @@ def finish(stage: Stage) -> None:
     stage.assert_exact()
 
 
+@pytest.mark.long
 def test_a_store_that_is_deleted_under_a_job_is_an_error_and_the_job_goes_on(stage: Stage) -> None:
     def delete() -> None:
         """In one step: the node may be pruning in there."""

@@ -208,6 +208,7 @@ def world_of(seed: int, *, calm: bool) -> World:
     return World(draw(seed, max_nodes=3, calm=calm), Trace(None))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("calm", [True, False])
 def test_a_streaming_job_takes_each_control_record_once(calm: bool) -> None:
     kinds: set[str] = set()

@@ -75,6 +75,7 @@ def spoil_stream(stage: Stage, topics: JobTopics, seed: int) -> int:
     return bad
 
 
+@pytest.mark.long
 @on_both_logs(6)
 def test_a_streaming_job_is_exact_whatever_stands_on_its_topics(tmp_path: Path, log: str, seed: int) -> None:
     with staged(log, tmp_path) as stage:
@@ -120,6 +121,7 @@ def spoil_transactions(log: Log, seed: int, *, control: bool) -> None:
                 log.append(topic, partition, known[-AT_ONCE:])
 
 
+@pytest.mark.long
 @on_both_logs(6)
 def test_transactions_are_exact_whatever_stands_on_their_topics(tmp_path: Path, log: str, seed: int) -> None:
     quick = (*PATIENT, "-D", "node.checkpoint_interval_ms=200")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import pytest
+
 from nodes.log.contract import Appended
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
@@ -173,6 +175,7 @@ def run(seed: int) -> World:
     return world
 
 
+@pytest.mark.long
 def test_who_starts_or_stood_still_knows_what_those_know_that_read_all_of_control() -> None:
     base, worlds = int(os.environ["SIM_BASE_SEED"]), list[World]()
     worlds += each_seed(base, SEEDS, run)

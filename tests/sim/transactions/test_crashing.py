@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.sim.transactions.test_timeouts import agreed_outcomes
 from tests.sim.transactions_fragile import FragileWorld
@@ -101,6 +102,7 @@ def said(world: CrashingWorld, kind: type[Any]) -> list[Any]:
     return [each for value in world.epochs_topic() for each in epoch_messages(value) if isinstance(each, kind)]
 
 
+@pytest.mark.long
 def test_what_ends_its_process_is_answered_alike_and_counts_nowhere() -> None:
     base, verdicts = int(os.environ["SIM_BASE_SEED"]), 0
     for seed in (*KEPT, *range(base, base + SEEDS)):
@@ -122,6 +124,7 @@ def test_what_ends_its_process_is_answered_alike_and_counts_nowhere() -> None:
     assert verdicts
 
 
+@pytest.mark.long
 def test_what_ends_its_process_only_when_it_is_run_again_is_answered_alike() -> None:
     base, left_out = int(os.environ["SIM_BASE_SEED"]), 0
     for seed in (LEFT_OUT, *range(base, base + SEEDS)):

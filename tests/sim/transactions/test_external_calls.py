@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from random import Random
 
+import pytest
+
 from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_external_calls import ExternalCallsWorld
 from tests.sim.transactions_layouts import propose_layout
@@ -58,6 +60,7 @@ def ask_new(world: ExternalCallsWorld, scripts: Scripts, asked: list[WireRequest
     world.send(asked[-1])
 
 
+@pytest.mark.long
 def test_external_calls_count_once_whoever_crashes() -> None:
     base, tally, called, again = int(os.environ["SIM_BASE_SEED"]), Tally(), 0, 0
     for found, world in each_seed(base, SEEDS, simulate):

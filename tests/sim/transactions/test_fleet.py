@@ -17,6 +17,7 @@ SEEDS = 34
 KILLS = {"after a save", "after a notice", "after a promotion", "at any time", "all at once"}
 
 
+@pytest.mark.long
 def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     base, met = int(os.environ["SIM_BASE_SEED"]), Met()
     for found in each_seed(base, SEEDS, simulate):

@@ -7,6 +7,8 @@ from collections import Counter
 from functools import cached_property
 from random import Random
 
+import pytest
+
 from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_layouts import propose_layout
 from tests.sim.transactions_oracle import Check, Tally, each_seed
@@ -138,6 +140,7 @@ def simulate(seed: int) -> tuple[Tally, StandbyWorld]:
     return Check(world).run(), world
 
 
+@pytest.mark.long
 def test_standbys_take_over_in_place_and_lose_and_repeat_nothing() -> None:
     base, tally, met = int(os.environ["SIM_BASE_SEED"]), Tally(), Counter[str]()
     for found, world in each_seed(base, SEEDS, simulate):

@@ -125,6 +125,7 @@ def send_batch(world: World, draw: Random, scripts: Scripts, asked: list[WireReq
         world.send_batch(together)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_transactions_equal_one_plain_loop(part: int) -> None:
     base = int(os.environ["SIM_BASE_SEED"]) + part * SEEDS_EACH

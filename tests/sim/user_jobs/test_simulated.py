@@ -28,6 +28,7 @@ def simulated(job: Job[Any], lines: dict[str, list[bytes]] | None = None, **draw
     return UserJob(job, by_topic, Drawn(**drawn), data_facts(job, by_topic), lambda seed: f"again {seed}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(given.RIGHT))
 def test_right_jobs_hold_under_faults(name: str) -> None:
     runs, happened = simulated(given.RIGHT[name]), Counter[str]()
