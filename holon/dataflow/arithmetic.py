@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.payloads import Texts
+from holon.columnar.payloads import BinaryColumn, Texts
+from holon.columnar.structs.columns import Lists
 from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.following.formats import Formatted
 from holon.formats.batch import Column
@@ -212,6 +213,56 @@ def _absolute(column: Any) -> Column | None:
     return np.abs(numbers[0])
 
 
+def _length(column: Any) -> Column | None:
+    if isinstance(column, Lists):
+        return column.lengths()
+    if isinstance(column, BinaryColumn) or (isinstance(column, Texts) and not int(column.buffer.max(initial=0)) >> 7):
+        return column.ends - column.starts
+    return None
+
+
+def _integer(column: Any) -> Column | None:
+    """Towards zero, as Python has it."""
+    numbers = _numbers(column)
+    if numbers is None or _are_ints(numbers):
+        return None if numbers is None else numbers[0]
+    return numbers[0].astype(np.int64) if _fit(numbers[0]) else None
+
+
+def _rounded(column: Any) -> Column | None:
+    """To the nearest int, of two the even one."""
+    numbers = _numbers(column)
+    if numbers is None or _are_ints(numbers):
+        return None if numbers is None else numbers[0]
+    return np.rint(numbers[0]).astype(np.int64) if _fit(numbers[0]) else None
+
+
+def _fit(floats: NDArray[np.float64]) -> bool:
+    """Whether 64 bits hold the whole part of each; infinities and NaN have none."""
+    return bool((np.abs(floats) < 2.0**63).all())
+
+
+def _floating(column: Any) -> Column | None:
+    numbers = _numbers(column)
+    return None if numbers is None else numbers[0].astype(np.float64)
+
+
+def _text(column: Any) -> Column | None:
+    if isinstance(column, Texts):
+        return column
+    if not isinstance(column, np.ndarray) or column.dtype.kind != "i":
+        return None
+    return _PLAIN_FORMAT.of_columns([column], [False], len(column))
+
+
+def _of_one(function: Quick) -> Quick:
+    """With a second argument, digits or a base, rows go one by one."""
+    return lambda column, *others: None if others else function(column)
+
+
+_PLAIN_FORMAT = Formatted(["", ""], [""])
+
+
 def nones(column: Column) -> NDArray[np.bool_]:
     """Which rows are None."""
     found = _nones(column)
@@ -236,4 +287,9 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     rest_of: _rest,
     operator.abs: _absolute,
     is_none: _nones,
+    len: _length,
+    int: _of_one(_integer),
+    float: _of_one(_floating),
+    round: _of_one(_rounded),
+    str: _of_one(_text),
 } | {each: _comparison(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)}

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
+from holon.dataflow.following.stand_ins import STAND_INS
 from wcrdt.lattice import Lattice
 
-_PURE_BUILTINS = frozenset(["abs", "divmod", "max", "min"])
-"""They use the operators of what they are given."""
+_PURE_BUILTINS = frozenset(["abs", "divmod", "max", "min", *STAND_INS])
+"""They use the operators of what they are given, or have a stand-in that does."""
 _PLAIN = (type(None), bool, int, float, str, bytes)
 _REFUSED = {
     "IS_OP": "`is`",
@@ -112,9 +113,9 @@ def _check_name(name: str, value: Any, seen: set[CodeType]) -> bool:
 
 def _is_pure(name: str, value: Any) -> bool:
     """A lattice's class, or one of Python's functions that use the operators of what they are given."""
-    if isinstance(value, type):
-        return issubclass(value, Lattice)
-    return name in _PURE_BUILTINS and value is getattr(builtins, name)
+    if name in _PURE_BUILTINS and value is getattr(builtins, name):
+        return True
+    return isinstance(value, type) and issubclass(value, Lattice)
 
 
 def is_constant(value: Any) -> bool:

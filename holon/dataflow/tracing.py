@@ -5,6 +5,7 @@ Where a placeholder is used as a condition, the function is followed both ways.
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -18,6 +19,7 @@ from holon.dataflow.code_scan import Untraceable, global_of, scan
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Apply, Branch, Constant, Decision, Expression, Field, Leaf
 from holon.dataflow.following.formats import Formatted, is_marked, mark, parts_of
+from holon.dataflow.following.stand_ins import STAND_INS, with_stand_ins
 from holon.dataflow.following.whole_texts import keeps_texts_whole
 from holon.errors import USER_ERRORS
 
@@ -231,6 +233,20 @@ class _TextMethod:
         return self._owner._apply(f".{self._name}", getattr(str, self._name), *given, type=kind)
 
 
+def _stand_in(name: str) -> Callable[..., Any]:
+    function = getattr(builtins, name)
+
+    def called(*given: Any, **named: Any) -> Any:
+        if given and not named and isinstance(given[0], Placeholder):
+            return given[0]._apply(name, function, *given[1:], type=str if function is str else None)
+        return function(*given, **named)
+
+    return called
+
+
+_STAND_INS = {name: _stand_in(name) for name in STAND_INS}
+
+
 def trace(function: Callable[[Any], Any], row_type: Any, *, checked: bool = False) -> Decision:
     """The result of a function for a row of this type (None: not known).
 
@@ -267,12 +283,13 @@ def _follow(
     """``calls``: where a way fails since a value is None, the function may be called with the rows of that way."""
     paths: list[tuple[Path, Leaf]] = []
     waiting: list[tuple[bool, ...]] = [()]
+    called = with_stand_ins(function, _STAND_INS)
     may_format = cache(partial(keeps_texts_whole, function, global_of))
     while waiting:
         answers = waiting.pop()
         path = Path(answers, asks_none, may_format)
         try:
-            leaf = leaf_of(function(argument(path)), path)
+            leaf = leaf_of(called(argument(path)), path)
         except (Untraceable, FlowError):
             raise
         except USER_ERRORS as error:

@@ -62,12 +62,14 @@ ROWS = st.lists(
 )
 
 NUMBERS = st.recursive(
-    st.sampled_from(["r.a", "r.b", "r.x", "r.f", "0", "1", "3", "-7", "0.5", str(2**63), str(2**53 + 1)]),
+    st.sampled_from(["r.a", "r.b", "r.x", "r.f", "len(r.t)", "0", "1", "3", "-7", "0.5", str(2**63), str(2**53 + 1)]),
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner).map(lambda p: f"({' '.join(p)})"),
         inner.map(lambda one: f"(-{one})"),
         inner.map(lambda one: f"abs({one})"),
         st.tuples(inner, inner).map(lambda p: f"max({p[0]}, {p[1]})"),
+        st.tuples(st.sampled_from(["float", "int", "round"]), inner).map(lambda p: f"{p[0]}({p[1]})"),
+        inner.map(lambda one: f"len(str({one}))"),
         st.tuples(inner, inner, st.sampled_from("01")).map(lambda p: f"divmod({p[0]}, {p[1]})[{p[2]}]"),
         st.tuples(inner, inner, inner).map(lambda p: f"({p[0]} if {p[1]} else {p[2]})"),
     ),
@@ -76,7 +78,17 @@ NUMBERS = st.recursive(
 CONDITIONS = st.one_of(
     st.tuples(NUMBERS, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), NUMBERS).map(" ".join),
     st.sampled_from(
-        ['r.t == "web"', '"app" != r.t', 'r.t in ("web", "app")', 'r.t.startswith("we")', '"e" in r.t', 'r.t < "web"']
+        [
+            "len(r.t) == 3",
+            'str(r.a).startswith("-")',
+            "round(r.x, 1) > 0.3",
+            'r.t == "web"',
+            '"app" != r.t',
+            'r.t in ("web", "app")',
+            'r.t.startswith("we")',
+            '"e" in r.t',
+            'r.t < "web"',
+        ]
     ),
 )
 MAYBE = st.sampled_from(["r.n", "r.s", "r.p", "r.a", "r.t", "None", "r.p.w", "(r.n or r.s)"])

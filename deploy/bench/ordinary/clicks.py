@@ -10,7 +10,6 @@ import numpy as np
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.dataflow import Flow, Group
-from holon.formats.batch import Columns
 from wcrdt import GCounter, MapOf, Max, RecordOf
 
 
@@ -51,11 +50,6 @@ by_record = Job(
 )
 
 
-class Counted(msgspec.Struct):
-    page: str
-    tags: int
-
-
 class Row(msgspec.Struct):
     window_start: int
     page: str
@@ -64,19 +58,13 @@ class Row(msgspec.Struct):
     most: int
 
 
-def counted(columns: Columns) -> Columns:
-    """No function of one row that uses ``len`` works on columns."""
-    _, ends = columns["tags"].flat()
-    return {"page": columns["page"], "tags": np.diff(ends)}
-
-
-def result(group: Group[str, Counted]) -> Row:
-    tags, most = group.sum(lambda click: click.tags), group.max(lambda click: click.tags)
+def result(group: Group[str, Click]) -> Row:
+    tags, most = group.sum(lambda click: len(click.tags)), group.max(lambda click: len(click.tags))
     return Row(group.window.start_ms, group.key, group.count(), tags, most)
 
 
 flow = Flow("clicks-flow", columnar=True)
-_clicks = flow.source("clicks", Json(Click), time=lambda click: click.ts).map_columns(counted, Counted)
+_clicks = flow.source("clicks", Json(Click), time=lambda click: click.ts)
 _clicks.key_by(lambda click: click.page).window(Tumbling.of(seconds=10)).agg(result).sink("clicks-out")
 
 

@@ -98,6 +98,10 @@ class Lists(ObjectColumn):
         except OverflowError:
             return with_values(values.astype(object), np.flatnonzero(here), objects), offsets
 
+    def lengths(self) -> Places | None:
+        """The number of items of each row; None if a row is no list, or one that no loop has read."""
+        return None if bool((self._starts < 0).any()) else self._lengths()
+
     def replaced(self, rows: Rows, objects: Sequence[Any]) -> Lists:
         """With other objects at some rows."""
         starts = self._starts.copy()

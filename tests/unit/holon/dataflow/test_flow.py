@@ -122,7 +122,7 @@ def test_functions_that_cannot_be_followed_give_the_same() -> None:
         bids_of(flow).map(lambda b: Place(b.channel.upper(), b.price // 7 + b.place.zip)).sink("out")
 
     def called(flow: Flow) -> None:
-        bids_of(flow).map(lambda b: Place(f"{b.channel}".upper(), int(b.price // 7 + b.place.zip))).sink("out")
+        bids_of(flow).map(lambda b: Place(f"{b.channel}".upper(), pow(b.price // 7 + b.place.zip, 1))).sink("out")
 
     rows = drawn(3)
     found = []
@@ -144,7 +144,8 @@ def test_functions_that_cannot_be_followed_give_the_same() -> None:
         (lambda b: b.channel in {"web", "app"}, "the value itself"),
         (lambda b: SEEN.append(b) or b.price, "SEEN"),
         (lambda b: b.place.name(), "attribute 'name' of a Place"),
-        (lambda b: str(b.price), "'str'"),
+        (lambda b: repr(b.price), "'repr'"),
+        (lambda b: "web"[b.price % 3], "the value itself"),
         (lambda b: (b.price // b.auction, b.price)[1], "not used"),
         (lambda b, seen=SEEN: b.price, "default"),
         (max, "no function written in Python"),
