@@ -45,6 +45,13 @@ SESSIONS = (
         tests=ZONES,
     ),
     Mutant(
+        "times that begin in order are grouped as if all were",
+        "wcrdt/windows/assigners.py",
+        "if np.minimum.reduce(steps) >= 0:",
+        "if steps[0] >= 0:",
+        tests=("tests/unit/wcrdt/test_assigners.py",),
+    ),
+    Mutant(
         "counts of two windows are combined without those of the second",
         "wcrdt/lattices/tallies.py",
         "        self.absorb(theirs, 0)\n",

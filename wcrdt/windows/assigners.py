@@ -6,7 +6,8 @@ Times are integer milliseconds since the Unix epoch, UTC. A window is half-open:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,22 +80,22 @@ class Tumbling:
     def windows_for(self, ts_ms: int) -> tuple[Window, ...]:
         if self._days is not None:
             ts_ms = self._days.day_of(ts_ms) * DAY_MS
-        return (self._window((ts_ms - self.offset_ms) // self.size_ms),)
+        return (self._window(self._number(ts_ms)),)
 
     def split(self, ts_ms: Millis) -> Iterator[tuple[Window, Rows]]:
         if len(ts_ms) == 0:
             return
         local_ms = ts_ms if self._days is None else self._days.days_of(ts_ms) * DAY_MS
-        numbers = (local_ms - self.offset_ms) // self.size_ms
-        first, last = int(numbers.min()), int(numbers.max())
-        if first == last:  # the common case: a batch inside one window
+        first, last = (self._number(int(end)) for end in (np.minimum.reduce(local_ms), np.maximum.reduce(local_ms)))
+        if first == last:  # the common case: a batch inside one window, whose times need not be divided
             yield self._window(first), slice(0, len(ts_ms))
             return
-        order = np.argsort(numbers, kind="stable")
-        ordered = numbers[order]
-        borders = np.flatnonzero(np.diff(ordered)) + 1
-        for rows in np.split(order, borders):
-            yield self._window(int(numbers[rows[0]])), rows
+        runs = _runs(self._number(local_ms) - first, last - first)
+        yield from ((self._window(first + number), rows) for number, rows in runs)
+
+    def _number(self, ts_ms: Any) -> Any:
+        """Of the window of a time, or of each of a column."""
+        return (ts_ms - self.offset_ms) // self.size_ms if self.offset_ms else ts_ms // self.size_ms
 
     def _window(self, number: int) -> Window:
         start = number * self.size_ms + self.offset_ms
@@ -109,6 +110,20 @@ class Tumbling:
     def __repr__(self) -> str:
         zone = "" if self._days is None else f", tz={self._days.zone!r}"
         return f"Tumbling(size_ms={self.size_ms}, offset_ms={self.offset_ms}{zone})"
+
+
+def _runs(numbers: NDArray[np.int64], largest: int) -> Iterator[tuple[int, Rows]]:
+    """The rows of each number from 0 to ``largest``."""
+    steps = np.diff(numbers)
+    if np.minimum.reduce(steps) >= 0:  # in order, as records of one producer are: no row need be picked
+        ends = [*(np.flatnonzero(steps) + 1).tolist(), len(numbers)]
+        for start, end in pairwise([0, *ends]):
+            yield int(numbers[start]), slice(start, end)
+        return
+    # NumPy orders integers of 16 bits in linear time.
+    order = np.argsort(numbers.astype(np.uint16) if largest < 2**16 else numbers, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+        yield int(numbers[rows[0]]), rows
 
 
 def _millis(seconds: float, minutes: float, hours: float) -> int:
