@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS
+from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
 from deploy.mutants.planted_code import CODE, LARGEST, LOOKUPS, VERSIONS
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
 from deploy.mutants.planted_files import FILES, SCALING
@@ -39,6 +39,7 @@ MUTANTS = (
     *SCALING,
     *SESSIONS,
     *SHARDS,
+    *WAITING_CONTRIBUTIONS,
     *WINDOWS,
     *DRIVEN_BY_DATA,
     *EVENTS,

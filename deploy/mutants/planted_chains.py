@@ -1,4 +1,4 @@
-"""Bugs in jobs in a row, behind the end of the input, in checkpoints of what changed, and in jobs of several topics."""
+"""Bugs in jobs in a row, in jobs of several topics, in parts of checkpoints, and in contributions that wait."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ DUPLICATES = "tests/unit/holon/tracks/test_upstream_duplicates.py"
 UPSTREAM = "tests/unit/nodes/streams/test_upstream.py"
 CONTINUING = "tests/unit/nodes/streams/test_continuing.py"
 PARTS = "tests/unit/nodes/machine/test_checkpoint_parts.py::"
+SHARD_REPLICA = ("tests/laws/test_shard_replica.py",)
+WAITING = "tests/unit/nodes/machine/test_waiting_contributions.py::"
+AT_AN_END = WAITING + "test_contributions_wait_until_a_window_ends_that_they_add_to"
+LOST = WAITING + "test_what_waits_is_not_requested_and_what_was_lost_before_is"
+PROMOTED = WAITING + "test_a_standby_that_is_promoted_sends_what_its_owner_let_wait"
 COPIES = "tests/unit/nodes/checkpoints/test_copies.py"
 TRACKS = "tests/laws/test_parts.py::test_a_whole_checkpoint_and_its_parts_are_the_track"
 FEEDING = "tests/unit/nodes/transactions/test_bound_streams.py"
@@ -114,8 +119,8 @@ CHECKPOINT_PARTS = (
     Mutant(
         "a part lacks what was sent before",
         "wcrdt/replica/slots.py",
-        "        if self._collected is not None:\n            self._collected.add(self._changed)\n        self.mark",
-        "        self.mark",
+        "self._collected.add({key: value for key, value in self._changed.items() if key not in waiting})",
+        "pass",
         tests=(PARTS + "test_each_part_with_what_it_rests_on_is_the_state",),
     ),
     Mutant(
@@ -274,5 +279,120 @@ SEVERAL_TOPICS = (
         "        if source.topic == letter.topic:\n            return source",
         "        return source",
         tests=STARTS,
+    ),
+)
+
+WAITING_CONTRIBUTIONS = (
+    Mutant(
+        "a window ends without the contributions that wait",
+        "holon/tracks/contributions.py",
+        "if first_end(self._panes.get(state), held, BEFORE_TIME_MS) <= through_ms:",
+        "if False:",
+        tests=(*SHARD_REPLICA, AT_AN_END),
+    ),
+    Mutant(
+        "contributions leave when the watermark comes to a window, lateness or not",
+        "holon/tracks/task.py",
+        "self.watermark_ms - self.job.allowed_lateness_ms, most_bytes)",
+        "self.watermark_ms, most_bytes)",
+        tests=(WAITING + "test_lateness_keeps_contributions_as_it_keeps_windows_open",),
+    ),
+    Mutant(
+        "contributions wait beyond the end of input",
+        "holon/tracks/task.py",
+        "if not most_bytes or self.records.ended:",
+        "if not most_bytes:",
+        tests=(WAITING + "test_all_leave_at_the_end_of_input",),
+    ),
+    Mutant(
+        "a checkpoint is saved while contributions wait",
+        "nodes/machine/workload.py",
+        "limits = (0, 0) if always",
+        "limits = (0, 1 << 30) if always",
+        tests=(WAITING + "test_all_leave_before_a_checkpoint_and_the_checkpoint_waits_for_them",),
+    ),
+    Mutant(
+        "any number of bytes may wait",
+        "holon/tracks/contributions.py",
+        "return 0 < keys * self._key_bytes <= most_bytes",
+        "return keys > 0",
+        tests=(WAITING + "test_so_many_bytes_may_wait_for_each_shard",),
+    ),
+    Mutant(
+        "contributions to a pane wait until the last of its windows ends",
+        "holon/tracks/contributions.py",
+        "if first_end(self._panes.get(state), held, BEFORE_TIME_MS) <= through_ms:",
+        "if held.end_ms <= through_ms:",
+        tests=(WAITING + "test_contributions_to_a_pane_leave_when_the_first_of_its_windows_ends",),
+    ),
+    Mutant(
+        "contributions wait where there are none",
+        "holon/tracks/contributions.py",
+        "return 0 < keys",
+        "return 0 <= keys",
+        tests=(WAITING + "test_a_next_owner_begins_where_others_know_that_all_was_sent",),
+    ),
+    Mutant(
+        "a contribution that waits counts as empty",
+        "wcrdt/replica/shards.py",
+        "(self.waits if waits else self.passed)(",
+        "self.passed(",
+        tests=(*SHARD_REPLICA, WAITING + "test_no_window_is_answered_before_what_waited_for_it_has_come"),
+    ),
+    Mutant(
+        "a shard takes a watermark though it lacks what was sent before",
+        "wcrdt/replica/shards.py",
+        "                if since <= have < to:",
+        "                if have < to:",
+        tests=(*SHARD_REPLICA, LOST),
+    ),
+    Mutant(
+        "contributions that wait give others no watermark",
+        "wcrdt/replica/shards.py",
+        "                    self.replica.reach(partition, watermark_ms)\n",
+        "",
+        tests=(*SHARD_REPLICA, WAITING + "test_others_answer_windows_to_which_nothing_waits"),
+    ),
+    Mutant(
+        "a delta says that all was sent before it",
+        "nodes/machine/broadcast/deltas_to_send.py",
+        "return m.ShardedSent(incarnation, plain, shards, delta.sent_through)",
+        "return m.ShardedSent(incarnation, plain, shards)",
+        tests=(AT_AN_END,),
+    ),
+    Mutant(
+        "what waits is requested",
+        "nodes/machine/broadcast/shards.py",
+        "if shard.covered(partition) < slot.record.position",
+        "if shard.position(partition) < slot.record.position",
+        tests=(LOST,),
+    ),
+    Mutant(
+        "a standby forgets contributions that its owner let wait",
+        "nodes/machine/standby/held_results.py",
+        "            self._contributing.append(self._held.popleft())\n",
+        "            self._held.popleft()\n",
+        tests=(PROMOTED,),
+    ),
+    Mutant(
+        "a standby takes all contributions for sent that its owner's deltas reach",
+        "nodes/machine/broadcast/deltas_to_send.py",
+        "return through if message.shards is None else record.to",
+        "return record.to",
+        tests=(PROMOTED,),
+    ),
+    Mutant(
+        "a part of a checkpoint has the last change alone of a window that was sent whole",
+        "wcrdt/replica/changes.py",
+        "if delta is None or self._open.get(key, ()) is None:",
+        "if delta is None:",
+        tests=(PARTS + "test_a_part_has_all_of_a_window_that_was_sent_whole_and_changed_again",),
+    ),
+    Mutant(
+        "a change that waits leaves nothing behind",
+        "wcrdt/replica/slots.py",
+        "        self._changed.update(waiting)\n",
+        "",
+        tests=(*SHARD_REPLICA, AT_AN_END),
     ),
 )

@@ -84,8 +84,8 @@ SHARDS = (
     Mutant(
         "a delta that names a contribution counts as if there were none",
         "wcrdt/replica/shards.py",
-        "not record.full and not named:",
-        "not record.full:",
+        "if record is None or record.full or named:",
+        "if record is None or record.full:",
         tests=SHARD_REPLICA,
     ),
     Mutant(

@@ -119,8 +119,8 @@ MACHINE = (
     Mutant(
         "results are counted as made before they are sent",
         "nodes/machine/workload.py",
-        "        self.effects += runner.outputs()\n        delta = runner.delta(",
-        "        made = runner.outputs\n        delta = runner.delta(",
+        "        self.effects += runner.outputs()\n        limits",
+        "        made = runner.outputs\n        limits",
         tests=(WORK + "test_results_leave_before_the_delta_that_says_that_they_are_made",),
     ),
     Mutant(

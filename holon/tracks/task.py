@@ -71,9 +71,10 @@ class PartitionTask:
         shared = SharedWindows(replica, partition, shards, shard)
         self.scope = Scope(program, partition, shared, job.window_retention_ms)
         apart = {} if shard is None else {name: shards[name] for name in shard.shapes}
-        self._contributions = ShardContributions(self.scope.record, apart)
+        panes = {name: shape.panes for name, shape in program.shapes().items()}
+        self.contributions = ShardContributions(self.scope.record, apart, panes)
         self.scope.record.position = self.scope.record.broadcast_position = (start_offset, 0)
-        self._contributions.begin()
+        self.contributions.begin()
         self.outbox = Outbox(job, incarnation, partition, output_partitions or {}, self.input.place)
         handles: dict[Any, Any] = {}
         self.ctx = Context(self.scope, self.outbox, handles, partitions, self.input.place.topic)
@@ -110,6 +111,10 @@ class PartitionTask:
     def has_changes(self) -> bool:
         """True if a track moved since the last delta."""
         return self.scope.record.has_changes or any(track.has_changes for track in self.scope.answers)
+
+    def has_changes_beside(self, waiting_bytes: int) -> bool:
+        """The same; where no contributions may wait, True also if some have waited."""
+        return self.has_changes or (not waiting_bytes and self.contributions.are_waiting)
 
     @property
     def waiting(self) -> bool:
@@ -151,20 +156,38 @@ class PartitionTask:
         """Outputs since the last call, by (output, output partition)."""
         return self.outbox.take()
 
-    def take_delta(self) -> SlotDelta | None:
+    def take_delta(self, *, waiting_bytes: int = 0) -> SlotDelta | None:
         """The changes of all tracks since the last call, or None.
 
         A track without changes is named all the same: its position shows a reader that it has missed something.
+        So many bytes of contributions may wait for the end of a window.
         """
         record, stages = self.scope.record, self.scope.answers
-        if not self.has_changes:
+        if not self.has_changes_beside(waiting_bytes):
             return None
-        contributions = self._contributions.take()
-        window, *later = [track.take_delta() for track in stages]
         if not record.apart:
+            window, *later = [track.take_delta() for track in stages]
             return SlotDelta(self.partition, self.punctuations, record.take_delta(), window, later=later)
-        made = record.take_delta()
-        return ShardedDelta(self.partition, self.punctuations, made, window, later=later, contributions=contributions)
+        sent_through = self.contributions.sent_through
+        waits = self._may_wait(waiting_bytes)
+        contributions = {} if waits else self.contributions.take()
+        window, *later = [track.take_delta() for track in stages]
+        made = record.take_delta(waits=waits)
+        return ShardedDelta(
+            self.partition,
+            self.punctuations,
+            made,
+            window,
+            later=later,
+            contributions=contributions,
+            sent_through=sent_through,
+            waits=waits,
+        )
+
+    def _may_wait(self, most_bytes: int) -> bool:
+        if not most_bytes or self.records.ended:
+            return False
+        return self.contributions.may_wait(self.watermark_ms - self.job.allowed_lateness_ms, most_bytes)
 
     def full_delta(self) -> SlotDelta:
         """The whole slot of the partition, for others to fill gaps with."""
@@ -174,7 +197,7 @@ class PartitionTask:
 
     def full_contribution(self, shard: int) -> TrackDelta:
         """All that the partition has added to the keys of a shard, for the one that answers for them."""
-        return self._contributions.full(shard)
+        return self.contributions.full(shard)
 
     def drop_through(self, end_ms: int) -> None:
         """Forget windows that every partition has answered durably."""
@@ -264,7 +287,7 @@ class PartitionTask:
 
     def _load_record_part(self, part: RecordPart) -> None:
         self.scope.record.restore(part.slot)
-        self._contributions.begin()
+        self.contributions.begin()
         self.scope.private.restore(part.private)
         self.records.restore(part)
         self.began_behind = part.slot.to[0] - 1, part.last

@@ -43,6 +43,9 @@ class NodeConfig:
     A node reads at most about ``broadcast_max_per_s`` deltas (0: no limit) for which nobody waits; where all partitions
     would give more at ``broadcast_interval_ms``, they leave less often.
 
+    Contributions to sharded states may wait for the end of a window, ``waiting_bytes`` of them for each partition that
+    answers (0: none wait).
+
     Fleets of more than ``group_heartbeats_above`` members pass heartbeats on in groups (``membership/heartbeats.py``).
 
     ``until``: by partition, the end that this node's fleet is about to declare; () if it declares none. The node reads
@@ -66,6 +69,7 @@ class NodeConfig:
     group_heartbeats_above: int = 32
     max_uncheckpointed_bytes: int = 0
     broadcast_max_per_s: int = 0
+    waiting_bytes: int = 16 << 10
     parts: PartsConfig = PartsConfig()
     until: tuple[int, ...] = ()
 

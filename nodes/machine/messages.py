@@ -28,8 +28,8 @@ PARTS_VERSION = 6
 """Since this one a checkpoint may rest on others, which a node before it would not read, and would delete."""
 LARGE_VERSION = 7
 """Since this one a broadcast message may have more than ``FORMER_BROADCAST_BYTES``, which a node before it refuses."""
-SHARDS_VERSION = 10
-"""Since this one deltas name shards by bits. Contributions to sharded states leave apart since version 7."""
+SHARDS_VERSION = 11
+"""Since this one contributions to sharded states may wait; in version 7 they left apart, by bits in version 10."""
 PROGRAMS_VERSION = 8
 """Since this one a transactional job may change its program while it runs."""
 LAYOUTS_VERSION = 8
@@ -335,10 +335,10 @@ class SlotSent(Message, frozen=True, tag="slot"):
 
 
 class ShardedSent(SlotSent, frozen=True, tag="sharded"):
-    """Broadcast: a delta; to these shards (see ``bits_of``; in version 7 a list) there are contributions with it."""
+    """Broadcast: a delta; contributions leave to these shards (``bits_of``; in version 7 a list), or wait (None)."""
 
-    shards: list[Partition] | Annotated[bytes, msgspec.Meta(max_length=MAX_PARTITIONS // 8)] = b""
-
+    shards: list[Partition] | Annotated[bytes, msgspec.Meta(max_length=MAX_PARTITIONS // 8)] | None = b""
+    sent_through: Position | None = None  # they begin there; None: where the delta does, before version 11
     since: ClassVar[int] = SHARDS_VERSION
 
 

@@ -266,21 +266,21 @@ class Runner:
         return final
 
     def delta(
-        self, now_ms: int, interval_ms: int, gathered: Callable[[int], bool] = lambda watermark_ms: True
+        self, now_ms: int, interval_ms: int, waiting_bytes: int, gathered: Callable[[int], bool] = lambda _: True
     ) -> SlotDelta | None:
         """The delta, if something has changed and either somebody waits for it or the interval is over.
 
         ``gathered``: whether all partitions of this node have come to a watermark. Before they have, nobody can use a
-        delta that closes a window, so it waits for them a little, and they leave together.
+        delta that closes a window, so it waits for them a little. So much of contributions as in ``take_delta``.
         """
-        if not self.task.has_changes:
+        if not self.task.has_changes_beside(waiting_bytes):
             return None
         due = now_ms - self.last_delta_ms >= interval_ms or self.task.records.ended or self.task.waiting
         if not (due or self._awaited.is_due(now_ms, gathered)):
             return None
         self.last_delta_ms = now_ms
         self._awaited.sent()
-        return self.task.take_delta()
+        return self.task.take_delta(waiting_bytes=waiting_bytes)
 
     def awaited(self) -> Awaited:
         """The ends that others wait for and that the next delta carries."""

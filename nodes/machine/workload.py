@@ -195,7 +195,7 @@ class Workload:
     def received(self, message: m.SlotSent, size: int) -> None:
         """A delta was read from the broadcast; ``size`` of its last record."""
         self.uncheckpointed.delta(message.delta, size)
-        self.replicas.receive(message.delta)
+        self.replicas.receive(message)
         self.shards.took(message)
 
     def _input_read(self, read: e.InputRead) -> None:
@@ -335,8 +335,8 @@ class Workload:
             self.replicas.flush(runner, runner.standby)
             return
         self.effects += runner.outputs()
-        delta = runner.delta(self.now_ms, 0 if always else self.broadcast_interval_ms, self._gathered)
-        if delta is None:
+        limits = (0, 0) if always else (self.broadcast_interval_ms, self.shards.waiting_bytes(runner))
+        if (delta := runner.delta(self.now_ms, *limits, self._gathered)) is None:
             return
         self.shards.send(runner, delta)
         if not runner.idle_allowed:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 HOUR_MS = 3_600_000
 MAX_DEPTH = 2
 SMALL_PIECE_BYTES = 40
+WAITING_BYTES = 16 << 10, 20, 0
+"""Of contributions to a partition: down to none."""
 
 
 class Crash(Exception):
@@ -76,6 +78,7 @@ class NodeProcess:
             group_heartbeats_above=options.group_heartbeats_above,
             until=tuple(world.input_until),
             parts=_parts(options),
+            waiting_bytes=WAITING_BYTES[options.seed % len(WAITING_BYTES)],
         )
         self.log = NodeLog(world.log, self, world.trimmed)
         history = JobControlHistory(self.log, world.run.job)

@@ -37,6 +37,7 @@ FLOWS: dict[str, Callable[..., Job]] = {
     "sessions": by_sessions, "early results": by_early, "windows by count": by_counts, "windows between": by_between,
 }  # fmt: skip
 LOST, LATE = 0.1, 0.5
+WAITING_BYTES = 0, 100, 1_000_000
 
 
 form = in_both_forms((shards, "LEAST_KEYS"), (maps, "LEAST_KEYS_ON_WIRE"))
@@ -44,7 +45,7 @@ form = in_both_forms((shards, "LEAST_KEYS"), (maps, "LEAST_KEYS_ON_WIRE"))
 
 
 class RunWithShards(Run):
-    """Each partition has the keys alone that it answers for; contributions are on their way for some time."""
+    """Each partition has the keys alone that it answers for; contributions wait, and are on their way for some time."""
 
     def __init__(self, job: Job[Any], inputs: list[list[bytes]], rng: random.Random) -> None:
         self.shards: dict[int, ShardReplica] = {}
@@ -62,7 +63,7 @@ class RunWithShards(Run):
         )  # fmt: skip
 
     def publish(self, task: PartitionTask) -> None:
-        delta = task.take_delta()
+        delta = task.take_delta(waiting_bytes=self.rng.choice(WAITING_BYTES))
         if delta is None:
             return
         assert isinstance(delta, ShardedDelta)
@@ -73,7 +74,7 @@ class RunWithShards(Run):
         broadcast = over_the_wire(SlotDelta(delta.partition, 0, delta.record, delta.window, later=delta.later))
         assert not self.replica.receive(broadcast).gap
         for to, shard in self.shards.items():
-            shard.took(broadcast, to in named)
+            shard.took(broadcast, to in named, delta.sent_through, waits=delta.waits)
 
     def collect(self, task: PartitionTask) -> None:
         while self.on_their_way and self.rng.random() >= LATE:
@@ -88,7 +89,7 @@ class RunWithShards(Run):
         shard = self.shards[partition]
         for maker in self.tasks:
             wanted = self.replica.slots[maker.partition].record.position
-            if shard.position(maker.partition) < wanted <= maker.position:
+            if shard.covered(maker.partition) < wanted <= maker.position:
                 full = _sent(maker.full_contribution(partition))
                 shard.contribution(SlotDelta(maker.partition, 0, full, None))
 

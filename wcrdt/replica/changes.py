@@ -43,7 +43,7 @@ class CollectedChanges:
     def add(self, changed: Mapping[Key, AnyLattice | None]) -> None:
         """Take deltas over, by state and window; None: the whole window is to be written."""
         for key, delta in changed.items():
-            if delta is None:
+            if delta is None or self._open.get(key, ()) is None:
                 self._open[key] = None
                 continue
             # Only deltas of like size are joined: one after the other would copy all keys at each of them.

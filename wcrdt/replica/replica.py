@@ -172,8 +172,7 @@ class Replica:
         self._ends = {name: EndIndex() for name in self.shapes}
         states = {name: (shape.bottom, shape.panes) for name, shape in self.shapes.items()}
         self._values = WindowValues(states, self._joined)
-        self._frontier = Least[int]()
-        self._answered = [Least[int]() for _ in range(self._last_stage + 1)]
+        self._frontier, self._answered = Least[int](), [Least[int]() for _ in range(self._last_stage + 1)]
 
     # --- what arrives -------------------------------------------------------------------------------------------
 
@@ -248,13 +247,17 @@ class Replica:
         slot = self._slot(punctuation.partition)
         if punctuation.after != slot.record.position or punctuation.watermark_ms < slot.record.watermark_ms:
             return False
-        offset, step = punctuation.after
         slot.punctuations.append(punctuation)
-        slot.record.position = (offset, step + 1)
-        self._frontier.moved(slot.record.watermark_ms, punctuation.watermark_ms)
-        slot.record.watermark_ms = punctuation.watermark_ms
-        self.changes += 1
+        slot.record.position = (punctuation.after[0], punctuation.after[1] + 1)
+        self.reach(punctuation.partition, punctuation.watermark_ms)
         return True
+
+    def reach(self, partition: int, watermark_ms: int) -> None:
+        """A partition adds nothing more to windows that have ended by this watermark."""
+        record = self._slot(partition).record
+        before_ms, record.watermark_ms = record.watermark_ms, max(record.watermark_ms, watermark_ms)
+        self._frontier.moved(before_ms, record.watermark_ms)
+        self.changes += 1
 
     def full(self, partition: int) -> SlotDelta:
         """All that is known of one partition."""

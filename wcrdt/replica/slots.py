@@ -214,18 +214,16 @@ class OwnTrack(TrackSlot):
         return self.bottoms[state].bottom() if value is None else value
 
     def _wrote(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
-        self.contributions.setdefault(state, {})[window] = value
+        windows = self.contributions.setdefault(state, {})
+        if window not in windows and state in self.apart:  # it may wait for long: all of it is new
+            self._changed[state, window] = None
+        windows[window] = value
         self._add_change(state, window, value, delta)
 
     def _add_change(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
         """Remember what is to be sent of a window."""
-        if value.compact:
-            self._changed[state, window] = None  # the whole is sent, no need to collect
-            return
-        pending = self._changed.get((state, window))
-        if pending is None:
-            self._changed[state, window] = delta
-        else:
+        pending = self._changed.setdefault((state, window), None if value.compact else delta)
+        if pending is not None and pending is not delta:  # else the whole is sent, no need to collect
             pending.merge(delta)
 
     # --- undoing --------------------------------------------------------------------------------------------------
@@ -264,16 +262,18 @@ class OwnTrack(TrackSlot):
         """True if the track moved since the last ``take_delta``; whatever changes it also moves its position."""
         return self.position > self.broadcast_position
 
-    def take_delta(self) -> TrackDelta:
-        """The changes since the last call; the caller broadcasts them."""
+    def take_delta(self, *, waits: bool = False) -> TrackDelta:
+        """The changes since the last call; the caller broadcasts them. ``waits``: those of states apart stay."""
         changes = []
         for state, window, value in self._unsent():
             if state not in self.apart:
                 changes.append(self._change(state, window, value))
         made = TrackDelta(self.broadcast_position, self.position, self.watermark_ms, changes)
+        waiting = {key: value for key, value in self._changed.items() if key[0] in self.apart} if waits else {}
         if self._collected is not None:
-            self._collected.add(self._changed)
+            self._collected.add({key: value for key, value in self._changed.items() if key not in waiting})
         self.mark_broadcast()
+        self._changed.update(waiting)
         return made
 
     def _change(self, state: str, window: Window, value: AnyLattice) -> WindowChange:
@@ -294,6 +294,12 @@ class OwnTrack(TrackSlot):
             for shard, wire in parting(state, value).items() if state in self.apart else ():
                 found.setdefault(shard, []).append(WindowChange(state, window.start_ms, window.end_ms, wire))
         return found
+
+    def unsent_apart(self) -> Iterator[tuple[str, Window, Any]]:
+        """The windows of states apart that have changed, with all that is to be sent of each."""
+        for (state, window), delta in self._changed.items():
+            if state in self.apart:
+                yield state, window, self.contributions[state][window] if delta is None else delta
 
     def unsent_bytes(self) -> int:
         """About how large the next delta is: a window counts as it was when this was first read after its change."""

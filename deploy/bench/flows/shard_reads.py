@@ -163,7 +163,7 @@ def measured(options: argparse.Namespace, nodes: int) -> dict[str, Any]:
     """One run."""
     began_s = time.process_time()
     fleet = Fleet(options, nodes)
-    fleet.until(START_MS)
+    fleet.until(options.start)
     owned = [len(driver.node.work.owned()) for driver in fleet.drivers]
     assert owned == [options.partitions_per_node] * nodes, f"partitions of each node: {owned}"
     fleet.feed(int(options.warmup * 1000))
@@ -196,6 +196,7 @@ def main() -> None:
     parser.add_argument("--max-per-s", type=int, default=None, help="node.broadcast_max_per_s (default: as nodes)")
     parser.add_argument("--seconds", type=float, default=3.0, help="of virtual time that count")
     parser.add_argument("--warmup", type=float, default=1.0)
+    parser.add_argument("--start", type=int, default=START_MS, help="ms of virtual time at which input begins")
     parser.add_argument("--tick", type=int, default=100, help="ms between record batches of a partition")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")

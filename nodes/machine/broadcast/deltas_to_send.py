@@ -11,6 +11,7 @@ from nodes.machine import messages as m
 from nodes.machine.effects import Effect, WriteBroadcast, WriteContribution, WriteControl
 from wcrdt.replica.replica import Punctuation, SlotDelta
 from wcrdt.replica.shards import ShardedDelta
+from wcrdt.replica.slots import RECORD_START, Position
 
 _SHOWN = 3
 
@@ -38,7 +39,8 @@ def _message(incarnation: int, delta: SlotDelta | Punctuation) -> m.BroadcastMes
     if not isinstance(delta, ShardedDelta):
         return m.SlotSent(incarnation, delta)
     plain = SlotDelta(delta.partition, delta.punctuations, delta.record, delta.window, later=delta.later)
-    return m.ShardedSent(incarnation, plain, bits_of(delta.contributions))
+    shards = None if delta.waits else bits_of(delta.contributions)
+    return m.ShardedSent(incarnation, plain, shards, delta.sent_through)
 
 
 def bits_of(shards: Collection[int]) -> bytes:
@@ -54,6 +56,15 @@ def is_named(shard: int, shards: Sequence[int] | bytes) -> bool:
     if isinstance(shards, bytes):
         return shard // 8 < len(shards) and bool(shards[shard // 8] >> shard % 8 & 1)
     return shard in shards
+
+
+def sent_through(message: m.SlotSent) -> Position:
+    """Up to where contributions to shards are on the log, as far as this message says; those that it names are."""
+    record = message.delta.record
+    if not isinstance(message, m.ShardedSent) or record is None:
+        return RECORD_START
+    through = record.since if message.sent_through is None else message.sent_through
+    return through if message.shards is None else record.to
 
 
 def announced(effects: Sequence[Effect], incarnation: int, node: str) -> list[Effect]:

@@ -1,6 +1,6 @@
 """Contributions between nodes: what partitions add to sharded states, sent only to the one that answers for the keys.
 
-Two rules for this file. A shard is complete up to where the broadcast names nothing that has not come here.
+Two rules for this file. A shard is complete up to where deltas say that something was sent that has not come here.
 Contributions are requested as slots are: until nothing is missing, at an interval that grows while the answers bring
 nothing.
 """
@@ -81,9 +81,9 @@ class ShardSlots:
 
     def took(self, message: m.SlotSent) -> None:
         """A delta was read from the broadcast."""
-        named = message.shards if isinstance(message, m.ShardedSent) else b""
+        named, through = (message.shards, message.sent_through) if isinstance(message, m.ShardedSent) else (b"", None)
         for runner, shard in self._each():
-            shard.took(message.delta, is_named(runner.partition, named))
+            shard.took(message.delta, is_named(runner.partition, named or b""), through, waits=named is None)
 
     def read(self, event: e.ContributionsRead) -> None:
         """Records of the topic of shards."""
@@ -119,12 +119,24 @@ class ShardSlots:
 
     # --- what leaves ----------------------------------------------------------------------------------------------
 
+    def waiting_bytes(self, runner: Runner) -> int:
+        """So much of a partition's contributions may wait; none before a checkpoint."""
+        work, config = self.work, self.work.config
+        if not self.names:
+            return 0
+        if runner.standby is None and runner.wants_checkpoint(
+            work.now_ms, config.checkpoint_interval_ms, stopping=work.stopping
+        ):
+            return 0
+        return config.waiting_bytes * work.run.partitions
+
     def send(self, runner: Runner, delta: SlotDelta) -> None:
         """A delta, and before it its contributions, so that they are there when it names them."""
         contributions = sorted(delta.contributions.items()) if isinstance(delta, ShardedDelta) else []
-        for shard, track in contributions:
-            self.work.effects.append(runner.contribution(shard, SlotDelta(delta.partition, 0, track, None)))
-        self.work.effects.append(runner.broadcast(delta))
+        writes = [runner.contribution(to, SlotDelta(delta.partition, 0, track, None)) for to, track in contributions]
+        if writes:
+            runner.task.contributions.were(sum(len(write.value) for write in writes))
+        self.work.effects += [*writes, runner.broadcast(delta)]
 
     def sent(self, delta: SlotDelta) -> None:
         """A runner here has made a delta: its contributions may be used before they are on the log."""
@@ -134,7 +146,7 @@ class ShardSlots:
             if runner.partition in delta.contributions:
                 shard.contribution(SlotDelta(delta.partition, 0, delta.contributions[runner.partition], None))
             else:
-                shard.took(delta, False)
+                shard.took(delta, False, delta.sent_through, waits=delta.waits)
 
     def requested(self, fact: ShardRequested) -> None:
         """Somebody misses what a partition has added to the keys of a shard."""
@@ -156,7 +168,7 @@ class ShardSlots:
             if runner.is_loading or reading is None or reading.key != runner.key:
                 continue
             for partition, slot in enumerate(self.work.replica.slots):
-                if shard.position(partition) < slot.record.position and not self._from_here(runner, shard, partition):
+                if shard.covered(partition) < slot.record.position and not self._from_here(runner, shard, partition):
                     self._lacks(runner, shard, reading, partition)
                 else:
                     reading.lacks.pop(partition, None)

@@ -17,6 +17,7 @@ from holon.outputs.runs import OutputRun
 from nodes.machine.events import OutputPartition
 from nodes.machine.standby.active_standby import ActiveStandby, ResultPace
 from wcrdt.replica.replica import Punctuation, SlotDelta
+from wcrdt.replica.shards import ShardedDelta
 from wcrdt.replica.slots import RECORD_START, Position
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
@@ -32,9 +33,12 @@ class Logged:
     record: Position = RECORD_START
     answered_ms: tuple[int, ...] = ()
     watermark_ms: int = BEFORE_TIME_MS
+    sent_through: Position = RECORD_START
+    """Contributions to shards up to here were sent."""
 
-    def take(self, delta: SlotDelta) -> None:
+    def take(self, delta: SlotDelta, sent_through: Position = RECORD_START) -> None:
         """A message was read."""
+        self.sent_through = max(self.sent_through, sent_through)
         if delta.record is not None:
             self.record = max(self.record, delta.record.to)
             self.watermark_ms = max(self.watermark_ms, delta.record.watermark_ms)
@@ -172,6 +176,7 @@ class HeldDeltas:
     def __init__(self, window_ms: int, pace: ResultPace) -> None:
         self.active_standby = ActiveStandby(window_ms, pace)
         self._held: deque[_HeldDelta] = deque()
+        self._contributing: deque[_HeldDelta] = deque()  # on the log, by deltas of which contributions wait
         self._own: deque[DeltaPlace] = deque()  # written, and not read back
 
     def __len__(self) -> int:
@@ -209,7 +214,9 @@ class HeldDeltas:
     def forget(self, logged: Logged) -> None:
         """Drop what is on the log."""
         while self._held and _is_on(self._held[0].delta, logged):
-            self._held.popleft()
+            self._contributing.append(self._held.popleft())
+        kept = (held for held in self._contributing if _contributes(held.delta, logged))
+        self._contributing = deque(kept) if self._contributing else self._contributing
 
     def made_ms(self) -> int | None:
         """When the oldest that is held was made; None if nothing is."""
@@ -221,11 +228,12 @@ class HeldDeltas:
 
     def take(self) -> list[SlotDelta]:
         """All of them, to be written now."""
-        taken = [held.delta for held in self._held]
-        for held in self._held:
+        taken = [*self._contributing, *self._held]
+        for held in taken:
             self._wrote(_place(held.delta), held.made_ms)
+        self._contributing.clear()
         self._held.clear()
-        return taken
+        return [held.delta for held in taken]
 
     def punctuate(self, punctuation: Punctuation, now_ms: int) -> None:
         """One is written now, since the owner is late with it."""
@@ -266,6 +274,13 @@ def _ends(delta: SlotDelta) -> tuple[int, ...]:
 def _is_on(delta: SlotDelta, logged: Logged) -> bool:
     record, answered_ms = _place(delta)
     return record <= logged.record and _reach(logged.answered_ms, answered_ms)
+
+
+def _contributes(delta: SlotDelta, logged: Logged) -> bool:
+    """Whether contributions leave with it that the log may lack: those of another node began and ended elsewhere."""
+    if not isinstance(delta, ShardedDelta) or delta.waits or delta.record is None:
+        return False
+    return delta.record.to > logged.sent_through
 
 
 def _reach(have: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from nodes.machine import events as e
+from nodes.machine import messages as m
 from nodes.machine.broadcast import window_retention as keeping
+from nodes.machine.broadcast.deltas_to_send import sent_through
 from nodes.machine.ownership.succession import Succession
 from nodes.machine.partitions import Partitions
 from nodes.machine.runner import Runner
@@ -161,12 +163,13 @@ class Replicas:
 
     # --- the log --------------------------------------------------------------------------------------------------
 
-    def receive(self, delta: SlotDelta) -> None:
+    def receive(self, message: m.SlotSent) -> None:
         """A delta was read from the broadcast."""
         if not self._logged:
             return  # there are no standbys
+        delta = message.delta
         logged = self._logged[delta.partition]
-        logged.take(delta)
+        logged.take(delta, sent_through(message))
         runner = self.work.runners.get(delta.partition)
         if runner is not None and runner.standby is not None:
             known = None if runner.idle_allowed else logged
@@ -271,7 +274,7 @@ class Replicas:
         for final in runner.final_outputs():
             standby.outputs.hold(final.taken, now)
         awaited = runner.awaited()
-        delta = runner.delta(work.now_ms, work.broadcast_interval_ms)
+        delta = runner.delta(work.now_ms, work.broadcast_interval_ms, work.shards.waiting_bytes(runner))
         if delta is not None:
             standby.deltas.hold(delta, awaited, now)
         if runner.idle_allowed:

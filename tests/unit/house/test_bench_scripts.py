@@ -172,13 +172,13 @@ def test_held_bytes_counts_what_is_reached_once() -> None:
 @pytest.mark.slow
 def test_a_simulated_node_reads_the_broadcast_of_all_and_the_contributions_for_its_own_partitions() -> None:
     options = Namespace(
-        rate=400, keys=50, partitions_per_node=1, seconds=1.0, warmup=0.3, tick=100, seed=1, max_per_s=None
+        rate=400, keys=50, partitions_per_node=1, seconds=1.0, warmup=0.3, start=3000, tick=100, seed=1, max_per_s=None
     )
     found = {nodes: shard_reads.measured(options, nodes) for nodes in (2, 4)}
     for nodes, row in found.items():
         assert row["events"] == nodes * 400 * 1.3
         # Each partition sends every 200 ms, and once more as a window ends.
         assert 5 * nodes <= row["watermarks_records_per_s"] <= 7 * nodes
-        # So many for its own partition, of each partition; not those of all.
-        assert 0.8 * row["watermarks_records_per_s"] <= row["contributions_records_per_s"] <= 7 * nodes
+        # Of each partition for its own one, before a checkpoint and as a window ends; not those for all.
+        assert nodes <= row["contributions_records_per_s"] <= 2 * nodes
         assert 0 < row["contributions_kb_per_s"] <= row["contributions_kb_per_s_most"]

@@ -188,6 +188,18 @@ def test_a_part_has_no_inserts_that_were_taken_back(kind: type[OwnTrack]) -> Non
     assert sorted(fresh.contributions["s"][window].value, key=str) == [0, 1, 2, "kept"]
 
 
+def test_a_part_has_all_of_a_window_that_was_sent_whole_and_changed_again() -> None:
+    track, window = OwnTrack(RECORD_START, {"s": MapOf(GCounter())}), Window(0, 10)
+    track.apart = frozenset("s")
+    track.collect()
+    for number, waits in enumerate([True, False, False]):
+        track.insert("s", window, (number, 1), 2)
+        track.take_delta(waits=waits)
+    (change,) = track.part(0).delta.changes
+    wire = msgspec.msgpack.decode(msgspec.msgpack.encode(change.wire))
+    assert sorted(track.bottoms["s"].from_wire(wire).value) == [0, 1, 2]
+
+
 # --- the control topic ------------------------------------------------------------------------------------------------
 
 

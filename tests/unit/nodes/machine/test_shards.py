@@ -20,29 +20,36 @@ from nodes.machine.envelope import seal
 from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, joined
 from wcrdt import GCounter, MapOf
+from wcrdt.windows.assigners import Assigner
 
 SHARDS = 2
 HERE, THERE = (next(key for key in range(9) if shard_of(key, SHARDS) == shard) for shard in range(SHARDS))
 
 
-class Counts(ProcessingFunction[dict[str, Any]]):
-    """Records by key, in windows of 10 ms."""
+def counting(windows: Assigner) -> type[ProcessingFunction[dict[str, Any]]]:
+    """Records by key."""
 
-    counts = WCRDT(MapOf(GCounter()), Tumbling(10), sharded=True)
+    class Counts(ProcessingFunction[dict[str, Any]]):
+        counts = WCRDT(MapOf(GCounter()), windows, sharded=True)
 
-    def process(self, event: dict[str, Any], ctx: Context) -> None:
-        self.counts.insert((event["key"], 1), ctx.timestamp_ms)
+        def process(self, event: dict[str, Any], ctx: Context) -> None:
+            self.counts.insert((event["key"], 1), ctx.timestamp_ms)
 
-    @on_window(counts)
-    async def report(self, window: Window, ctx: Context) -> None:
-        ctx.emit({"end": window.end_ms, "counts": await self.counts.window_value(window)})
+        @on_window(counts)
+        async def report(self, window: Window, ctx: Context) -> None:
+            ctx.emit({"end": window.end_ms, "counts": await self.counts.window_value(window)})
+
+    return Counts
 
 
-def job(idle_timeout_ms: int | None = None) -> Job:
+TEN_MS = Tumbling(10)
+
+
+def job(idle_timeout_ms: int | None = None, lateness_ms: int = 0, windows: Assigner = TEN_MS) -> Job:
     source: Source[dict[str, Any]] = Source(
         "in", Json(dict[str, Any]), timestamp=lambda event: event["ts"], idle_timeout_ms=idle_timeout_ms
     )
-    return Job("counts", source, Counts, output="out")
+    return Job("counts", source, counting(windows), output="out", allowed_lateness_ms=lateness_ms)
 
 
 def node(name: str, partition: int, **settings: int) -> Dialogue:
@@ -162,13 +169,14 @@ def test_shards_are_named_by_bits_and_in_lists_of_older_nodes(named: list[int]) 
         assert [shard for shard in range(1100) if is_named(shard, written)] == named
 
 
-def test_a_delta_of_an_older_node_is_read() -> None:
-    """It says in a list to which shards there are contributions; those of this node have none."""
+@pytest.mark.parametrize(("version", "named"), [(7, [1]), (10, bits_of([1]))])
+def test_a_delta_of_an_older_node_is_read(version: int, named: list[int] | bytes) -> None:
+    """It names the shards to which there are contributions, in a list or by bits; those of this node have none."""
     a, b = node("a", 0), node("b", 1)
     (made,) = deltas(b.records(1, 1, 0, *events((3, THERE), (12, THERE))))
     message = m.decode_broadcast(made)
     assert isinstance(message, m.ShardedSent) and message.format == m.SHARDS_VERSION == m.FORMAT_VERSION
-    older = seal(msgspec.structs.replace(message, shards=[1]), m.MAX_BROADCAST_BYTES, 7)
+    older = seal(msgspec.structs.replace(message, shards=named, sent_through=None), m.MAX_BROADCAST_BYTES, version)
     a.records(0, 1, 0, *events((1, HERE), (12, HERE)))
     assert results(a.broadcast(1, older)) == [b'{"end":10,"counts":{"%d":1}}' % HERE]
     assert not requests(a.tick(10_000))
