@@ -13,11 +13,20 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from deploy.mutants.killing import MutantVerdict, compile_tree, copy_tree, kill, run_tests, simulate
+from deploy.mutants.killing import (
+    MutantVerdict,
+    compile_tree,
+    copy_tree,
+    kill,
+    limit_of,
+    longest,
+    run_tests,
+    simulate,
+)
 from deploy.mutants.model import ROOT, DoesNotApply, Mutant
 from deploy.mutants.planted import MUTANTS
 from nodes.sim.many import fresh_base_seed
@@ -53,11 +62,13 @@ def main() -> int:
         folder = Path(name)
         copy_tree(ROOT, folder / "base")
         compile_tree(folder / "base")
-        problem = _baseline(folder / "base", chosen, arguments.base_seed)
+        report = folder / "without-any-bug.xml"
+        problem = _baseline(folder / "base", chosen, arguments.base_seed, report)
         if problem is not None:
             print(f"without any bug, this fails: {problem}\nagain: {again}")
             return 1
-        survivors = [verdict for verdict in _killed(chosen, folder, arguments) if verdict.by is None]
+        known = longest(report) if report.exists() else {}
+        survivors = [verdict for verdict in _killed(chosen, folder, arguments, known) if verdict.by is None]
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants killed")
     for verdict in survivors:
         print(f"SURVIVED: {verdict.mutant.name}; alone: python -m deploy.mutants --only {verdict.mutant.name!r}")
@@ -80,23 +91,26 @@ def _stale(chosen: Sequence[Mutant]) -> Iterator[str]:
             yield str(error)
 
 
-def _baseline(base: Path, chosen: list[Mutant], base_seed: int) -> str | None:
+def _baseline(base: Path, chosen: list[Mutant], base_seed: int, report: Path) -> str | None:
     """The tests that fail in the copy without any bug: then a kill would prove nothing."""
     began_s = time.monotonic()
     tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
     cases = dict.fromkeys(mutant.case for mutant in chosen if mutant.case is not None)
     with ThreadPoolExecutor(PARALLEL) as pool:
-        found = [pool.submit(run_tests, base, tests)] if tests else []
+        found = [pool.submit(run_tests, base, tests, report=report)] if tests else []
         found += [pool.submit(simulate, base, case, BASELINE_SEEDS, base_seed) for case in cases]
         problem = next((one.result() for one in found if one.result() is not None), None)
     print(f"without any bug: {len(tests)} tests, {len(cases)} cases, {time.monotonic() - began_s:.0f} s", flush=True)
     return problem
 
 
-def _killed(chosen: list[Mutant], folder: Path, arguments: argparse.Namespace) -> Iterator[MutantVerdict]:
+def _killed(
+    chosen: list[Mutant], folder: Path, arguments: argparse.Namespace, known: Mapping[str, float]
+) -> Iterator[MutantVerdict]:
+    base, simulated = folder / "base", (arguments.seeds, arguments.base_seed)
     with ThreadPoolExecutor(PARALLEL) as pool:
         running = [
-            pool.submit(kill, mutant, folder / "base", folder / str(number), arguments.seeds, arguments.base_seed)
+            pool.submit(kill, mutant, base, folder / str(number), *simulated, limit_of(mutant, known))
             for number, mutant in enumerate(chosen)
         ]
         for one in running:

@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 from deploy.mutants.model import Mutant
 
@@ -20,10 +21,12 @@ FIRST_SEEDS = 10
 # No plugin is found by itself, no assertion is rewritten: the first line that fails is all that is needed.
 PYTEST = (
     "-x -q --no-header --tb=no --assert=plain -p no:cacheprovider -p pytest_timeout -p _hypothesis_pytestplugin "
-    "--hypothesis-seed=0 --timeout=240"
+    "--hypothesis-seed=0"
 ).split()
 LIMIT_S = 1200.0
 """A bug may also hang what it breaks: whoever runs into this has found it."""
+TEST_LIMIT_S, SPARE_S, SLOWER = 240.0, 30.0, 10.0
+"""A test may take so long; with a bug at most so much more than the longest one of its file without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def compile_tree(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "compileall", "-q", *COPIED], cwd=folder, check=True)
 
 
-def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int) -> MutantVerdict:
+def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int, test_limit_s: float) -> MutantVerdict:
     """Plant it in a copy of ``base`` under ``folder``, and run what is aimed at it, the tests first."""
     began_s = time.monotonic()
     copy_tree(base, folder, os.link)
@@ -56,7 +59,7 @@ def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int) -
         target.unlink()  # a link: the others keep theirs
         target.write_text(text)
         Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
-        by = run_tests(folder, mutant.tests) if mutant.tests else None
+        by = run_tests(folder, mutant.tests, test_limit_s) if mutant.tests else None
         if by is None and mutant.case is not None:
             by = simulate(folder, mutant.case, seeds, base_seed)
         return MutantVerdict(mutant, by, time.monotonic() - began_s)
@@ -64,9 +67,15 @@ def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int) -
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_tests(folder: Path, tests: tuple[str, ...]) -> str | None:
-    """The first test that fails; None if all pass. Raises ``RuntimeError`` where they cannot be run at all."""
-    ran = _run(folder, ["-m", "pytest", *PYTEST, *tests])
+def run_tests(
+    folder: Path, tests: tuple[str, ...], test_limit_s: float = TEST_LIMIT_S, report: Path | None = None
+) -> str | None:
+    """The first test that fails; None if all pass. Raises ``RuntimeError`` where they cannot be run at all.
+
+    ``report``: a file for what ``longest`` reads.
+    """
+    options = [f"--timeout={test_limit_s:.0f}", *([] if report is None else [f"--junitxml={report}"])]
+    ran = _run(folder, ["-m", "pytest", *PYTEST, *options, *tests])
     if ran is None:
         return f"no end within {LIMIT_S:.0f} s"
     if ran.returncode == 0:
@@ -77,6 +86,23 @@ def run_tests(folder: Path, tests: tuple[str, ...]) -> str | None:
     if ran.returncode == 1:  # the time limit of one test ends pytest without a summary
         return "a test was ended"
     raise RuntimeError(f"pytest {' '.join(tests)} ended with {ran.returncode}:\n{ran.stdout[-800:]}{ran.stderr[-800:]}")
+
+
+def longest(report: Path) -> dict[str, float]:
+    """By module (``tests.unit.test_a``), the seconds that the longest of its tests took."""
+    found: dict[str, float] = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        module = case.get("classname", "")
+        found[module] = max(found.get(module, 0.0), float(case.get("time", "0")))
+    return found
+
+
+def limit_of(mutant: Mutant, known: Mapping[str, float]) -> float:
+    """The seconds that one of the mutant's tests may take, by those of tests without any bug."""
+    modules = [test.partition("::")[0].removesuffix(".py").replace("/", ".") for test in mutant.tests]
+    if not all(module in known for module in modules):
+        return TEST_LIMIT_S
+    return min(TEST_LIMIT_S, SPARE_S + SLOWER * max((known[module] for module in modules), default=0.0))
 
 
 def simulate(folder: Path, case: str, seeds: int, base_seed: int) -> str | None:

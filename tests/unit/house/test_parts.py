@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from deploy import parts
 from deploy.mutants.__main__ import drawn
+from deploy.mutants.killing import limit_of, longest
 from deploy.mutants.model import DoesNotApply, Mutant
 from deploy.mutants.planted import MUTANTS
 from deploy.parts import Outcome, SuitePart
@@ -62,6 +65,19 @@ def test_seed_draws_a_share_of_the_mutants_and_the_night_plants_all() -> None:
     assert {mutant.name for seed in range(60) for mutant in drawn(MUTANTS, 4, seed)} == {m.name for m in MUTANTS}
     by_day, by_night = (parts.parts(nightly)[-1].command for nightly in (False, True))
     assert by_day[-2:] == ("--share", str(parts.MUTANT_SHARE)) and "--share" not in by_night
+
+
+def test_mutant_that_lets_a_test_wait_is_found_soon_where_its_tests_are_quick(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    cases = [("tests.unit.test_a", "0.5"), ("tests.unit.test_a", "2.0"), ("tests.unit.test_b", "70")]
+    rows = "".join(f'<testcase classname="{module}" name="test_it" time="{took}"/>' for module, took in cases)
+    report.write_text(f"<testsuites><testsuite>{rows}</testsuite></testsuites>")
+    known = longest(report)
+    assert known == {"tests.unit.test_a": 2.0, "tests.unit.test_b": 70.0}
+    quick, slow, unknown = "tests/unit/test_a.py::test_it[1]", "tests/unit/test_b.py", "tests/unit/test_c.py"
+    aimed = [(quick,), (quick, slow), (quick, unknown)]
+    limits = [limit_of(Mutant("m", "f", "a", "b", tests=tests), known) for tests in aimed]
+    assert limits == [50.0, 240.0, 240.0]
 
 
 def test_mutant_that_no_longer_applies_says_so() -> None:
