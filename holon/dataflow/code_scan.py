@@ -6,7 +6,7 @@ import builtins
 import dis
 import enum
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import msgspec
@@ -77,9 +77,16 @@ def _scan(function: FunctionType, seen: set[CodeType]) -> bool:
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 asks |= _check_name(step.argval, global_of(function, step.argval), seen)
             elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
-                asks |= _check_name(step.argval, held[step.argval].cell_contents, seen)
+                asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), seen)
             before = step
     return asks
+
+
+def _held_in(cell: CellType, name: str) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError as error:
+        raise Untraceable(f"it uses {name!r}, which has no value yet") from error
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
