@@ -221,20 +221,16 @@ def _length(column: Any) -> Column | None:
     return None
 
 
-def _integer(column: Any) -> Column | None:
-    """Towards zero, as Python has it."""
-    numbers = _numbers(column)
-    if numbers is None or _are_ints(numbers):
-        return None if numbers is None else numbers[0]
-    return numbers[0].astype(np.int64) if _fit(numbers[0]) else None
+def _to_ints(whole: Callable[[Any], Any]) -> Quick:
+    """Ints as they are; of floats the whole number that ``whole`` gives."""
 
+    def quick(column: Any) -> Column | None:
+        numbers = _numbers(column)
+        if numbers is None or _are_ints(numbers):
+            return None if numbers is None else numbers[0]
+        return whole(numbers[0]).astype(np.int64) if _fit(numbers[0]) else None
 
-def _rounded(column: Any) -> Column | None:
-    """To the nearest int, of two the even one."""
-    numbers = _numbers(column)
-    if numbers is None or _are_ints(numbers):
-        return None if numbers is None else numbers[0]
-    return np.rint(numbers[0]).astype(np.int64) if _fit(numbers[0]) else None
+    return quick
 
 
 def _fit(floats: NDArray[np.float64]) -> bool:
@@ -288,8 +284,8 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     operator.abs: _absolute,
     is_none: _nones,
     len: _length,
-    int: _of_one(_integer),
+    int: _of_one(_to_ints(np.trunc)),
     float: _of_one(_floating),
-    round: _of_one(_rounded),
+    round: _of_one(_to_ints(np.rint)),
     str: _of_one(_text),
 } | {each: _comparison(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)}

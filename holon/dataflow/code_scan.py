@@ -5,12 +5,12 @@ from __future__ import annotations
 import builtins
 import dis
 import enum
-from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import msgspec
 
+from holon.dataflow.following.nested_code import codes_of
 from holon.dataflow.following.stand_ins import STAND_INS
 from wcrdt.lattice import Lattice
 
@@ -60,7 +60,7 @@ def _scan(function: FunctionType, seen: set[CodeType]) -> bool:
     if not all(map(is_constant, defaults)):
         raise Untraceable("an argument of it has a default that may change")
     held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    for code in _codes(function.__code__):
+    for code in codes_of(function.__code__):
         if code.co_exceptiontable:
             raise Untraceable("it uses try, with or a comprehension")
         if code.co_flags & (0x20 | 0x80 | 0x200):
@@ -87,14 +87,6 @@ def _held_in(cell: CellType, name: str) -> Any:
         return cell.cell_contents
     except ValueError as error:
         raise Untraceable(f"it uses {name!r}, which has no value yet") from error
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The code of a function, and of those that are written within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
 
 
 def global_of(function: FunctionType, name: str) -> Any:

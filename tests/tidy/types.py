@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -16,9 +17,6 @@ from tests.tidy.house import imported, module_of
 from tests.tidy.passed import Passed, digest
 from tests.tidy.source import ROOT, Source, tracked_sources
 
-CHECKED = ("wcrdt", "holon", "transactional", "nodes", "nexmark", "deploy", "examples")
-NOT_CHECKED = ("deploy/peers",)
-"""Programs of other engines, most of which pyright's settings leave out."""
 SETTINGS = ("pyproject.toml", "requirements.lock")
 
 
@@ -26,13 +24,15 @@ def digests(sources: Iterable[Source]) -> dict[str, str]:
     """Of each file that pyright checks, over its text and the texts of all that it imports."""
     known = {source.path: source for source in sources}
     settings = digest(*(known[name].text for name in SETTINGS if name in known))
-    files = {module_of(source.path): source for source in known.values() if source.is_python and source.within(CHECKED)}
+    pyright = tomllib.loads(known[SETTINGS[0]].text)["tool"]["pyright"]
+    checked, left_out = tuple(pyright["include"]), tuple(pyright.get("exclude", ()))
+    files = {module_of(source.path): source for source in known.values() if source.is_python and source.within(checked)}
     direct = {module: imported(source, files) | _packages(module, files) for module, source in files.items()}
     texts = {module: digest(source.text) for module, source in files.items()}
     return {
         source.path: digest(settings, *(f"{each} {texts[each]}" for each in sorted(reached(module, direct))))
         for module, source in files.items()
-        if not source.within(NOT_CHECKED)
+        if not source.within(left_out)
     }
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from holon.dataflow.following.nested_code import codes_of
+
 STAND_INS: tuple[str, ...] = ("float", "int", "len", "round", "str")
 """The builtins that are replaced."""
 
@@ -42,11 +44,7 @@ def _functions(function: FunctionType) -> Iterator[FunctionType]:
 
 def _names(code: CodeType) -> set[str]:
     """All names of a function's code, and of functions that are written within it."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _names(constant)
-    return found
+    return {name for each in codes_of(code) for name in each.co_names}
 
 
 class _Replaced:

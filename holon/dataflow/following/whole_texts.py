@@ -7,12 +7,15 @@ makes has to be returned, or to become a field of a Struct, an item of a tuple o
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
 import msgspec
+
+from holon.dataflow.following.nested_code import codes_of
 
 Resolve = Callable[[FunctionType, str], Any]
 """The value of a global name in a function."""
@@ -75,7 +78,7 @@ class _Code:
         self._at = {step.offset: number for number, step in enumerate(self._steps)}
         self._held = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         self._gives_text = False
-        for inner in _inner(code):
+        for inner in islice(codes_of(code), 1, None):
             self._refuse_texts(inner)
 
     def _refuse_texts(self, inner: CodeType) -> None:
@@ -222,10 +225,3 @@ def _taken(stack: list[Any], number: int) -> list[Any]:
     found = stack[len(stack) - number :]
     del stack[len(stack) - number :]
     return found
-
-
-def _inner(code: CodeType) -> Iterator[CodeType]:
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield one
-            yield from _inner(one)
