@@ -54,8 +54,9 @@ class Job:
         at_ms = INTERVAL_MS * (1 + len(self.samples))
         if self.decisions and at_ms - self.decisions[-1].at_ms > INTERVAL_MS * self.delay:
             self.nodes, self.partitions = self.decisions[-1].action.nodes, self.decisions[-1].action.partitions
+        coldest = min(1, self.partitions - 1)  # of one partition it is that one
         self.samples.append(
-            Sample(at_ms=at_ms, nodes=self.nodes, partitions=self.partitions, hottest=0, coldest=1, **load)  # type: ignore[arg-type]
+            Sample(at_ms=at_ms, nodes=self.nodes, partitions=self.partitions, hottest=0, coldest=coldest, **load)  # type: ignore[arg-type]
         )
         last = self.decisions[-1] if self.decisions else None
         action = decide(self.samples[-6:], self.limits, last)
@@ -68,6 +69,12 @@ class Job:
 
 
 @given(limits(), st.integers(1, 12), st.integers(1, 30), LOADS, st.integers(1, 6))
+@example(
+    drawn=Limits(
+        min_nodes=1, max_nodes=1, min_partitions=1, max_partitions=4, p99_ms=100, lag_s=2, samples=1, cooldown_s=0
+    ),
+    nodes=1, partitions=1, loads=[CALM, CALM | {"busy": 0.9, "skew": 3.0}], each=1,
+)  # fmt: skip
 def test_decisions_stay_within_limits_and_do_not_flap(
     drawn: Limits, nodes: int, partitions: int, loads: list[dict[str, float | bool | None]], each: int
 ) -> None:
