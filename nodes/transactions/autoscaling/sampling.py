@@ -99,16 +99,17 @@ class Sampler:
             if works[hottest] * len(works) < self._keys_from:
                 return 0.0
             work = self._requests.recent(MOST_COMMITS)
-            heats = {bucket: each.heat for bucket, each in work.by_bucket(layout).items()}
-            return _hottest_key(work, layout, hottest, bucket_shares(cpu, layout, self._requests.groups, heats))
+            heats = work.heats(layout)
+            shares = bucket_shares(cpu, layout, self._requests.groups, heats)
+            return _hottest_key(work, heats, layout, hottest, shares)
 
         return _skew(works, key_of)
 
     def _skew_by_heat(self, layout: Layout) -> _Skew:
         work = self._requests.recent(MOST_COMMITS)
-        heats = {bucket: float(each.heat) for bucket, each in work.by_bucket(layout).items()}
+        heats = work.heats(layout)
         works = [float(each.heat) for each in work.by_partition(layout)]
-        return _skew(works, lambda hottest: _hottest_key(work, layout, hottest, heats))
+        return _skew(works, lambda hottest: _hottest_key(work, heats, layout, hottest, heats))
 
     def _heard(self) -> dict[str, dict[str, float]]:
         """The newest figures of all nodes that have sent a heartbeat meanwhile."""
@@ -212,9 +213,10 @@ def _skew(works: Sequence[float], key_of: Callable[[int], float]) -> _Skew:
     return _Skew(hottest, skew, key_of(hottest) / highest, coldest, works[coldest] / highest)
 
 
-def _hottest_key(work: Recent, layout: Layout, partition: int, shares: Mapping[Bucket, float]) -> float:
+def _hottest_key(
+    work: Recent, heats: Mapping[Bucket, int], layout: Layout, partition: int, shares: Mapping[Bucket, float]
+) -> float:
     """By keys' parts of the heat of their buckets. ``shares``: the work of buckets; one without heat may be one key."""
-    heats = {bucket: each.heat for bucket, each in work.by_bucket(layout).items()}
     most: dict[Bucket, int] = {}
     for (place, part), mine in work.by_part.items():
         bucket = Bucket(place, layout.groups[place].group.bucket(part))

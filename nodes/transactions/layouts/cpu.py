@@ -120,6 +120,9 @@ def bucket_shares(
     Buckets whose calls cost much have what was measured. The rest of a partition's CPU is divided by heat.
     """
     places = {each.group: place for place, each in enumerate(layout.groups)}
+    by_home: dict[int, dict[Bucket, int]] = {}
+    for bucket, heat in heats.items():
+        by_home.setdefault(layout.groups[bucket.place].homes[bucket.number], {})[bucket] = heat
     found: dict[Bucket, float] = {}
     for partition in range(layout.partitions):
         measured: dict[Bucket, float] = {}
@@ -130,7 +133,7 @@ def bucket_shares(
             if place is not None and layout.groups[place].homes[number : number + 1] == (partition,):
                 bucket = Bucket(place, number)
                 measured[bucket] = measured.get(bucket, 0.0) + part
-        mine = {each: heat for each, heat in heats.items() if layout.groups[each.place].homes[each.number] == partition}
+        mine = by_home.get(partition, {})
         total = sum(mine.values())
         left = max(0.0, left) if total else 0.0
         if (known := sum(measured.values()) + left) > 0:

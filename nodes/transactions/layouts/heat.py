@@ -84,6 +84,10 @@ class Recent(NamedTuple):
             found.setdefault(bucket, Work()).add(work)
         return found
 
+    def heats(self, layout: Layout) -> dict[Bucket, int]:
+        """Of buckets that have some."""
+        return {bucket: work.heat for bucket, work in self.by_bucket(layout).items()}
+
     def by_partition(self, layout: Layout) -> list[Work]:
         """Of all partitions of the layout: keys count where they live now."""
         found = [Work() for _ in range(layout.partitions)]

@@ -143,7 +143,7 @@ def heat_shown(work: Recent, layout: Layout, operators: Sequence[list[str]], cpu
     Those that are too hot by CPU come first, since calls of some functions cost more than those of others.
     """
     total, rows = work.total, list[tuple[bool, HotKeys]]()
-    heats = {bucket: each.heat for bucket, each in work.by_bucket(layout).items()}
+    heats = work.heats(layout)
     cores = 0.0 if cpu is None else cpu.total
     shares: dict[Bucket, float] | None = None
     if cpu is not None:

@@ -91,7 +91,7 @@ def measured(
 ) -> tuple[dict[Bucket, int], str]:
     """Heat of all buckets that have some, and by what: by the first measure in which ``partition`` has any."""
     buckets = buckets_of(layout, partition)
-    heats = {bucket: work.heat for bucket, work in requests.recent().by_bucket(layout).items()}
+    heats = requests.recent().heats(layout)
     if (cpu := requests.cpu()) is not None and cpu.compares(layout.partitions):
         shares = bucket_shares(cpu, layout, requests.groups, heats)
         parts = {bucket: round(CPU_PARTS * share) for bucket, share in shares.items()}
