@@ -9,7 +9,7 @@ from deploy.mutants.planted_files import FILES, SCALING
 from deploy.mutants.planted_flows import FLOWS
 from deploy.mutants.planted_handlers import DRIVEN_BY_DATA, HANDLERS, SHARDS, WINDOWS
 from deploy.mutants.planted_machine import MACHINE
-from deploy.mutants.planted_replicas import LAYOUTS, REPLICAS
+from deploy.mutants.planted_replicas import LAYOUTS, MIXED_FLEETS, REPLICAS
 from deploy.mutants.planted_sessions import SESSIONS
 from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
@@ -20,6 +20,7 @@ MUTANTS = (
     *MACHINE,
     *REPLICAS,
     *LAYOUTS,
+    *MIXED_FLEETS,
     *COPIES,
     *PARTED,
     *FULL_DISKS,

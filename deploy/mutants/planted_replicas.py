@@ -1,4 +1,4 @@
-"""Bugs in hot standbys, in deltas that stay where they were made, and in the layouts of transactional jobs."""
+"""Bugs in hot standbys, in deltas that stay where they were made, in layouts, and in fleets whose nodes differ."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from deploy.mutants.model import Mutant
 REPLICAS_TESTS = "tests/unit/nodes/machine/test_standby_dialogues.py"
 IDLE_TESTS = "tests/unit/nodes/machine/standby/test_idle_standbys.py"
 
+WAITING = "tests/unit/nodes/machine/test_waiting_contributions.py::"
+WAITING += "test_what_waits_is_not_requested_and_what_was_lost_before_is"
 CARRIED = "tests/laws/test_carried_deltas.py"
 
 REPLICAS = (
@@ -327,5 +329,17 @@ LAYOUTS = (
         "handover.layout != change.after.number or ",
         "",
         tests=(LAYOUTS_ON_EPOCHS,),
+    ),
+)
+
+MIXED_FLEETS = (
+    Mutant(
+        "a node that lets nothing wait itself believes that others have sent all before what waits",
+        "nodes/machine/broadcast/shards.py",
+        "(message.shards, message.sent_through) if isinstance(message, m.ShardedSent) else (b\"\", None)",
+        "(message.shards, message.sent_through) if isinstance(message, m.ShardedSent) else (b\"\", None)\n"
+        "        if named is None and not self.work.config.waiting_bytes:\n"
+        "            through = (0, 0)",
+        tests=(WAITING,),
     ),
 )

@@ -30,7 +30,9 @@ SEVENTH_SEED = 1 << 46
 EIGHTH_SEED = 1 << 47
 """Seeds from here on meet records that name schemas of a registry, too."""
 NINTH_SEED = 1 << 48
-"""New seeds are drawn from here on: they meet partitions that wait for one that ends in dead records, more often."""
+"""Seeds from here on meet partitions that wait for one that ends in dead records, more often, too."""
+TENTH_SEED = 1 << 49
+"""New seeds are drawn from here on: they meet fleets whose nodes have different settings, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

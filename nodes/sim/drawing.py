@@ -10,6 +10,7 @@ from nodes.sim.faults.backlogs import case_of, with_backlog
 from nodes.sim.faults.code_changes import with_code_changes
 from nodes.sim.faults.continuing import with_continuing
 from nodes.sim.faults.drift import with_drift
+from nodes.sim.faults.mixed_fleets import with_mixed_nodes
 from nodes.sim.faults.stress import replicas as replicas_of
 from nodes.sim.faults.stress import stressed
 from nodes.sim.jobs import CASES
@@ -69,7 +70,7 @@ def draw(
         options = _with_losses(options)
     options = with_loads(with_merging(options if calm else _with_isolation(with_arrivals(with_cuts(options)))))
     options = with_parts(_with_upstream(options if calm else _with_truncation(options)))
-    options = with_continuing(with_backlog(options if calm else stressed(options), calm))
+    options = with_mixed_nodes(with_continuing(with_backlog(options if calm else stressed(options), calm)))
     return options if calm else _with_registry(with_drift(with_code_changes(options)))
 
 

@@ -16,6 +16,7 @@ from nodes.machine.messages import FORMAT_VERSION
 from nodes.sim.faults.backlogs import BusyNode, Turns
 from nodes.sim.faults.flaky_log import NodeLog
 from nodes.sim.faults.lost_writes import Parcel
+from nodes.sim.faults.mixed_fleets import waiting_bytes
 from nodes.sim.faults.network_partitions import STALE, Cut, no_cut
 from nodes.sim.faults.registry import awaited
 from nodes.sim.store import FlakyCheckpoints, LateLoader, LateSaver
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 HOUR_MS = 3_600_000
 MAX_DEPTH = 2
 SMALL_PIECE_BYTES = 40
-WAITING_BYTES = 16 << 10, 20, 0
-"""Of contributions to a partition: down to none."""
 
 
 class Crash(Exception):
@@ -78,7 +77,7 @@ class NodeProcess:
             group_heartbeats_above=options.group_heartbeats_above,
             until=tuple(world.input_until),
             parts=_parts(options),
-            waiting_bytes=WAITING_BYTES[options.seed % len(WAITING_BYTES)],
+            waiting_bytes=waiting_bytes(options, number),
         )
         self.log = NodeLog(world.log, self, world.trimmed)
         history = JobControlHistory(self.log, world.run.job)

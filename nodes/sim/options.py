@@ -63,6 +63,7 @@ class Options:
     ``most_parts``: so many checkpoints in a row hold what has changed (0: none); ``parts_pause`` whole ones follow one
     that is large. ``code_changes``: the chance of a step to meet other code of the job. ``registry``: records name
     schemas of a registry, so many of them one that is registered late or never.
+    ``waiting_bytes``: of contributions, by the node's number, and again from the first on; (): the same for all nodes.
     """
 
     seed: int
@@ -117,6 +118,7 @@ class Options:
     most_parts: int = 0
     parts_pause: int = 0
     registry: float = 0.0
+    waiting_bytes: tuple[int, ...] = ()
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""

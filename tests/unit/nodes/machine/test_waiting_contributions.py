@@ -89,8 +89,10 @@ def test_no_window_is_answered_before_what_waited_for_it_has_come() -> None:
     ]
 
 
-def test_what_waits_is_not_requested_and_what_was_lost_before_is() -> None:
-    a, b = node("a", 0), node("b", 1)
+@pytest.mark.parametrize("of_reader", [16 << 10, 0])
+def test_what_waits_is_not_requested_and_what_was_lost_before_is(of_reader: int) -> None:
+    """Also where the reader lets nothing wait itself."""
+    a, b = node("a", 0, waiting_bytes=of_reader), node("b", 1)
     a.broadcast(1, *deltas(b.records(1, 1, 0, *events((3, HERE)))))
     assert not requests(a.tick(10_000))
     a.broadcast(1, *deltas(b.records(1, 1, 1, *events((12, HERE)))), *deltas(b.records(1, 1, 2, *events((13, HERE)))))

@@ -14,9 +14,11 @@ from nodes.sim.case import (
     SECOND_SEED,
     SEVENTH_SEED,
     SIXTH_SEED,
+    TENTH_SEED,
     THIRD_SEED,
 )
 from nodes.sim.drawing import draw
+from nodes.sim.faults.mixed_fleets import WAITING_BYTES, waiting_bytes
 from nodes.sim.jobs import CASES
 from nodes.sim.many import fresh_base_seed
 from nodes.sim.options import Faults, Options
@@ -56,7 +58,7 @@ def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones(first: int) ->
 
 
 def test_new_base_seeds_are_drawn_with_stress_and_all_jobs() -> None:
-    assert all(NINTH_SEED <= fresh_base_seed() < 2 * NINTH_SEED for _ in range(20))
+    assert all(TENTH_SEED <= fresh_base_seed() < 2 * TENTH_SEED for _ in range(20))
 
 
 @pytest.mark.slow
@@ -69,6 +71,16 @@ def test_new_seeds_meet_dead_records_at_the_end_of_partitions_that_the_others_wa
     assert len(sharded) > 60 and sum(map(waits, sharded)) > 0.1 * len(sharded)
     older = [draw(seed) for seed in range(NINTH_SEED - 400, NINTH_SEED)]
     assert not any(options.poison > 0.05 for options in older)
+
+
+@pytest.mark.slow
+def test_nodes_of_new_fleets_let_contributions_wait_for_different_bytes() -> None:
+    new = [draw(seed) for seed in range(TENTH_SEED, TENTH_SEED + 60)]
+    mixed = [options for options in new if options.waiting_bytes]
+    assert 0.5 * len(new) < len(mixed) < 0.85 * len(new)
+    assert all({waiting_bytes(options, 0), waiting_bytes(options, 1)} < set(WAITING_BYTES) for options in mixed)
+    assert not any(draw(seed).waiting_bytes for seed in range(TENTH_SEED - 60, TENTH_SEED))
+    assert {waiting_bytes(draw(TENTH_SEED - 60), number) for number in range(9)} < set(WAITING_BYTES)
 
 
 @pytest.mark.slow
