@@ -336,8 +336,8 @@ MIXED_FLEETS = (
     Mutant(
         "a node that lets nothing wait itself believes that others have sent all before what waits",
         "nodes/machine/broadcast/shards.py",
-        "(message.shards, message.sent_through) if isinstance(message, m.ShardedSent) else (b\"\", None)",
-        "(message.shards, message.sent_through) if isinstance(message, m.ShardedSent) else (b\"\", None)\n"
+        '(message.shards, message.sent_through) if isinstance(message, m.ShardedSent) else (b"", None)',
+        '(message.shards, message.sent_through) if isinstance(message, m.ShardedSent) else (b"", None)\n'
         "        if named is None and not self.work.config.waiting_bytes:\n"
         "            through = (0, 0)",
         tests=(WAITING,),

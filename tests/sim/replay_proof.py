@@ -21,6 +21,7 @@ from typing import Any
 from nodes.sim.many import fresh_base_seed
 from tests.sim import transactions_fleet
 from tests.sim.transactions import test_transactions
+from tests.sim.transactions_met import Met
 from tests.sim.transactions_oracle import Tally
 
 
@@ -42,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     base = fresh_base_seed() if options.seed is None else options.seed
     print(f"programs {base} to {base + options.programs - 1}", file=sys.stderr)
-    tally: Any = transactions_fleet.Met() if options.fleets else Tally()
+    tally: Any = Met() if options.fleets else Tally()
     failed, began_s = dict[int, str](), time.monotonic()
     with get_context("spawn").Pool(options.processes) as pool:
         for seed, found, why in pool.imap_unordered(

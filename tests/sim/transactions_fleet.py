@@ -5,15 +5,14 @@ Whole nodes (driver, claims, checkpoints) on a log in memory; all faults are dra
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import cycle
 from random import Random
 from typing import Any
 
 from holon.fingerprint.version import JobVersion
 from nodes.errors import RunFailed, SettingsError
-from nodes.log.contract import Log
+from nodes.log.contract import Log, LogFull
 from nodes.machine import messages as m
 from nodes.machine.ownership.layouts import outcome_of
 from nodes.machine.ownership.programs import PROGRAM, ProgramFold, Proposal, argument
@@ -24,7 +23,9 @@ from nodes.transactions.layouts.splitting import request_split
 from nodes.transactions.topics import FIRST_INCARNATION
 from nodes.transactions.upgrades.programs import NodePrograms, named_program
 from tests.sim.cut_off_log import CutOffLog
+from tests.sim.full_disks import FullAtTimes, FullDisks, Killed
 from tests.sim.moving_faults import REQUESTED, MovingFaults
+from tests.sim.transactions_met import Met
 from tests.unit.txn_stage import SlowSaver, Stage, counters, counters_v2
 from transactional.epochs.copies import COPY_BYTES
 from transactional.program_versions import ProgramVersion
@@ -33,37 +34,6 @@ from transactional.requests.requests import WireRequest
 TURN_MS = 5
 PATIENCE_TURNS = 8_000
 """Of a healed fleet, until the last reply: takeovers, and a read of the whole log."""
-
-
-@dataclass
-class Met:
-    """The events of a run, so that a test can demand that it was not trivial."""
-
-    answered: int = 0
-    saved: int = 0
-    promotions: int = 0
-    handovers: int = 0
-    kills: dict[str, int] = field(default_factory=dict)
-    stalls: int = 0
-    starved: int = 0
-    backlogs: int = 0
-    restored: int = 0
-    ledger_waits: int = 0
-    upgrades: int = 0
-    layouts: int = 0
-    splits: int = 0
-    online: int = 0
-    alone: int = 0
-    moved: int = 0
-    resumed: int = 0
-    at_steps: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def add(self, other: Met) -> None:
-        self.at_steps.update(other.at_steps)
-        for name in [each for each in vars(self) if each not in ("kills", "at_steps")]:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for why, count in other.kills.items():
-            self.kills[why] = self.kills.get(why, 0) + count
 
 
 class Fleet(Stage):
@@ -106,6 +76,8 @@ class Fleet(Stage):
         self.stalled_until: dict[str, int] = {}
         self.savers: dict[str, dict[str, SlowSaver]] = {}
         self.logs: dict[str, CutOffLog] = {}
+        self.steps = self.last_step = self.busy_until = 0
+        self.disks = FullDisks(seed, self.topics, lambda: self.now_ms, self.step)
         self.faults = MovingFaults(seed, self.topics, self.store, trims=bool(self.trim_ms))
         self.late_ms = draw.choice([0, 0, 10, 60])  # at most, until what is sent arrives
         self.promoted: dict[str, int] = {}
@@ -139,13 +111,14 @@ class Fleet(Stage):
 
     def log_of(self, name: str) -> Log:
         arrived = lambda topic, values: self.faults.arrived(topic, values, self.now_ms, self.logs)  # noqa: E731
-        late = CutOffLog(self.log, lambda: self.now_ms, lambda: self.draw.randrange(self.late_ms + 1), arrived)
+        late = FullAtTimes(self.log, lambda: self.now_ms, lambda: self.draw.randrange(self.late_ms + 1), arrived)
         self.logs[name] = late
-        return late
+        return self.disks.patient(late, name, lambda: name in self.nodes, lambda: name in self.leaving)
 
     def more(self, name: str) -> dict[str, Any]:
         now_ms = lambda: self.now_ms  # noqa: E731
-        saver = SlowSaver(now_ms, lambda: self.draw.randrange(self.delay_ms // 2, self.delay_ms + 1))
+        full_ms = lambda: self.disks.store_ms(name)  # noqa: E731
+        saver = SlowSaver(now_ms, lambda: full_ms() + self.draw.randrange(self.delay_ms // 2, self.delay_ms + 1))
         merger = SlowSaver(now_ms, lambda: self.draw.randrange(100))
         loader = SlowSaver(now_ms, lambda: self.draw.randrange(self.delay_ms + 1))
         ledger = SlowSaver(now_ms, lambda: self.away_draw.randrange(self.away_ms + 1))
@@ -156,6 +129,7 @@ class Fleet(Stage):
         return {
             "new_saver": lambda what: beside.get(what) or self.new_saver(what),
             "programs": self.programs(),
+            "plain_log": self.logs[name],
         }
 
     def programs(self) -> NodePrograms:
@@ -226,8 +200,18 @@ class Fleet(Stage):
             self._die_and_be_born()
 
     def _turn_node(self, name: str) -> None:
-        if self.stalled_until.get(name, 0) > self.now_ms:
+        if name not in self.nodes or name in self.disks.waiting or self.stalled_until.get(name, 0) > self.now_ms:
             return
+        try:
+            self._node_turns(name)
+        except LogFull:  # it waits for no room while it leaves
+            self.met.full_left += 1
+            self.logs[name].dies(self.draw)
+            self._ends(name)
+        except Killed:
+            pass
+
+    def _node_turns(self, name: str) -> None:
         if self.share < 1 and self.strain_draw.random() >= self.share:
             self.met.starved += 1
             return
@@ -319,27 +303,40 @@ class Fleet(Stage):
             self.counts.setdefault(self.sent.pop(name), []).append(count)
 
     def go_on(self, turns: int) -> None:
-        """Requests in bursts, with pauses in which checkpoints have less and less to save."""
-        busy_until, draw, draw_layout = 0, self.draw, self.layout_draw.random
-        for number in range(turns):
-            if draw.random() < 0.01:
-                busy_until = number + draw.choice([5, 40, 200])
-            if number < busy_until and draw.random() < 0.3:
-                self.ask(draw.randrange(1, 10))
-            if self.upgrade_draw.random() < self.upgrade_odds:
-                self.propose()
-            if draw_layout() < self.layout_odds:
-                self.repartition()
-            self.turn()
-            self.receive()
+        """So many steps, then no more faults."""
+        self.last_step = turns
+        while self.steps < turns:
+            self.step()
         self.heal()
         self.met.upgrades = self.fold().number
+
+    def step(self) -> None:
+        """Requests in bursts, with pauses in which checkpoints have less and less to save. Then all nodes turn."""
+        draw, number = self.draw, self.steps
+        self.steps += 1
+        if number >= self.last_step:
+            self.disks.end()
+        if draw.random() < 0.01:
+            self.busy_until = number + draw.choice([5, 40, 200])
+        if number < self.busy_until and draw.random() < 0.3:
+            self.ask(draw.randrange(1, 10))
+        if self.upgrade_draw.random() < self.upgrade_odds:
+            self.propose()
+        if self.layout_draw.random() < self.layout_odds:
+            self.repartition()
+        if self.disks.maybe_begin(sorted(self.nodes)):
+            self.met.full_moves += self.fold().proposal is not None or self.control.read().layouts.open is not None
+        for name in self.disks.dying():
+            self.doomed.setdefault(name, (self.now_ms, "at any time"))
+        self.turn()
+        self.receive()
 
     def heal(self) -> None:
         """No more faults; fails if requests stay without a reply."""
         self.kill_odds, self.stall_odds, self.leave_odds = dict.fromkeys(self.kill_odds, 0.0), 0.0, 0.0
         self.share = 1.0
         self.faults.end(self.logs)
+        self.disks.end()
         self.stalled_until.clear()
         self.doomed.clear()
         for _ in range(PATIENCE_TURNS):
@@ -378,4 +375,5 @@ def simulate(seed: int) -> Met:
     fleet.go_on(fleet.draw.choice([400, 1_000, 2_000]))
     fleet.check()
     fleet.met.at_steps.update(fleet.faults.met)
+    fleet.met.full, fleet.met.full_waits, fleet.met.full_killed = fleet.disks.met
     return fleet.met

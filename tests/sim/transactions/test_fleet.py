@@ -10,7 +10,8 @@ from nodes.log.contract import LogUnavailable
 from nodes.log.memory import MemoryLog
 from tests.sim.cut_off_log import CutOffLog
 from tests.sim.moving_faults import STEPS, WAYS
-from tests.sim.transactions_fleet import Met, simulate
+from tests.sim.transactions_fleet import simulate
+from tests.sim.transactions_met import Met
 from tests.sim.transactions_oracle import each_seed
 
 SEEDS = 34
@@ -26,6 +27,7 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     assert met.answered and met.saved and met.promotions and met.handovers, met
     assert met.stalls and met.restored and met.ledger_waits and met.upgrades, met
     assert met.starved and met.backlogs, met
+    assert met.full_waits and met.full_moves and met.full_killed, met
     assert met.layouts > met.online > 0 and met.splits and met.moved and met.alone, met
     assert {fault for _, fault in met.at_steps} == {"split", "damage"}, met.at_steps
     assert len({step for step, _ in met.at_steps}) >= len(STEPS) / 2, met.at_steps

@@ -1,0 +1,42 @@
+"""The events of a simulated fleet of transactional nodes, added up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Met:
+    """The events of a run, so that a test can demand that it was not trivial."""
+
+    answered: int = 0
+    saved: int = 0
+    promotions: int = 0
+    handovers: int = 0
+    kills: dict[str, int] = field(default_factory=dict)
+    stalls: int = 0
+    starved: int = 0
+    backlogs: int = 0
+    restored: int = 0
+    ledger_waits: int = 0
+    upgrades: int = 0
+    layouts: int = 0
+    splits: int = 0
+    online: int = 0
+    alone: int = 0
+    moved: int = 0
+    resumed: int = 0
+    full: int = 0
+    full_moves: int = 0
+    full_waits: int = 0
+    full_killed: int = 0
+    full_left: int = 0
+    at_steps: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, other: Met) -> None:
+        self.at_steps.update(other.at_steps)
+        for name in [each for each in vars(self) if each not in ("kills", "at_steps")]:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for why, count in other.kills.items():
+            self.kills[why] = self.kills.get(why, 0) + count
