@@ -143,6 +143,16 @@ class Proxy:
         match = self._matcher(direction, key, "")
         return self._add(lambda frame: match(frame) and find in frame.body, flip, once)
 
+    def when_sent(self, find: bytes, reached: Callable[[], Rule | None]) -> Rule:
+        """``reached`` is called at the first batch with ``find``. The batch waits for the rule that this gives."""
+
+        async def reach(rule: Rule, data: bytes) -> tuple[bytes, bool]:
+            held = reached()
+            return (data, True) if held is None else await _held(held, data)
+
+        match = self._matcher("request", PRODUCE, "")
+        return self._add(lambda frame: match(frame) and find in frame.body, reach, True)
+
     def answer(self, error: int) -> Rule:
         """The next answer to a batch says this error, whatever the broker did; to requests of version 7."""
 

@@ -17,13 +17,23 @@ PATIENT = ("-D", "node.failure_timeout_ms=1000", "-D", "node.truncate_internal_t
 
 @contextmanager
 def nodes(
-    count: int, program: str, *options: str, last: Sequence[str] = PATIENT, stderr: int | None = None
+    count: int,
+    program: str,
+    *options: str,
+    last: Sequence[str] = PATIENT,
+    stderr: int | None = None,
+    each: Sequence[Sequence[str]] = (),
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Node processes of a program; what is left of them is killed. ``stderr``: as ``Popen`` has it."""
+    """Node processes of a program; what is left of them is killed. ``stderr``: as ``Popen`` has it.
+
+    ``each``: further options of the first node, the second and so on.
+    """
     command = [sys.executable, "-m", "nodes.cli", "txn", "node", program]
     command += ["--sequencers", str(SEQUENCERS), *options, *last]
+    own = [*each, *[()] * (count - len(each))]
     started = [
-        subprocess.Popen([*command, "--number", str(number)], cwd=ROOT, stderr=stderr) for number in range(count)
+        subprocess.Popen([*command, *own[number], "--number", str(number)], cwd=ROOT, stderr=stderr)
+        for number in range(count)
     ]
     try:
         yield started
