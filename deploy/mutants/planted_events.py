@@ -297,6 +297,13 @@ REGISTRIES = (
         tests=VERDICTS,
     ),
     Mutant(
+        "a job that goes on with other code forgets which records were dead",
+        "nodes/machine/ownership/ownership.py",
+        "            return [f.CodeAccepted(command.argument)]\n",
+        "            self.schemas = SchemaFold()\n            return [f.CodeAccepted(command.argument)]\n",
+        tests=VERDICTS,
+    ),
+    Mutant(
         "a record that is dead by its verdict is read where this node has the schema",
         "holon/tracks/admission.py",
         "payloads = [NO_VALUE if row in reasons else payload for row, payload in enumerate(payloads)]",

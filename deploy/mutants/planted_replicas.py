@@ -342,4 +342,11 @@ MIXED_FLEETS = (
         "            through = (0, 0)",
         tests=(WAITING,),
     ),
+    Mutant(
+        "a delta of the release before says that nothing was added since the start",
+        "wcrdt/replica/shards.py",
+        "since = record.since if sent_through is None else sent_through",
+        "since = RECORD_START if sent_through is None else sent_through",
+        tests=("tests/unit/nodes/machine/test_shards.py",),
+    ),
 )

@@ -15,6 +15,7 @@ import msgspec
 from holon.job import Job
 from nodes.machine.code_check import JobMismatch, is_recorded
 from nodes.sim.case import FIRST_SEED
+from nodes.sim.faults.registry import of_registry
 from nodes.sim.faults.stage import Stage
 from nodes.sim.jobs import CASES
 from nodes.sim.node_process import InvariantBroken, NodeProcess
@@ -44,7 +45,7 @@ def with_code_changes(options: Options) -> Options:
 
 def job_of(options: Options, revision: int) -> Job:
     """The job; each revision but 0 differs from all others in its code, and in nothing that anybody would notice."""
-    job = CASES[options.case].make(options)
+    job = of_registry(CASES[options.case].make(options), options)
     if revision:
         version = job.program.version
         vars(job.program)["version"] = msgspec.structs.replace(version, code=f"{version.code} revision {revision}")
@@ -89,7 +90,8 @@ class CodeChanges:
         """A start with code that was not accepted, or with another job's declaration, changes nothing."""
         world, options = self.world, self.world.options
         if foreign:
-            job = CASES[options.case].make(replace(options, delay_ms=options.delay_ms + 1))
+            made = CASES[options.case].make(replace(options, delay_ms=options.delay_ms + 1))
+            job = of_registry(made, options)
             if CASES[options.case].manual:
                 return  # it declares no delay
         else:

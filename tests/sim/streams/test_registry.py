@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodes.sim.case import EIGHTH_SEED
+from nodes.sim.case import EIGHTH_SEED, TENTH_SEED
 from nodes.sim.drawing import draw
 from nodes.sim.run import run
 from tests.shares import share_of
@@ -32,3 +32,5 @@ def test_some_new_seeds_draw_a_registry() -> None:
     drawn = [draw(seed).registry for seed in range(EIGHTH_SEED, EIGHTH_SEED + 300)]
     assert 5 < sum(share > 0 for share in drawn) < 40
     assert not any(draw(seed).registry for seed in range(EIGHTH_SEED - 50, EIGHTH_SEED))
+    newest = [draw(seed) for seed in range(TENTH_SEED, TENTH_SEED + 200)]
+    assert any(options.registry and options.code_changes for options in newest)

@@ -169,6 +169,18 @@ def test_shards_are_named_by_bits_and_in_lists_of_older_nodes(named: list[int]) 
         assert [shard for shard in range(1100) if is_named(shard, written)] == named
 
 
+@pytest.mark.parametrize("version", [7, 10])
+def test_what_an_older_node_has_sent_before_a_delta_and_was_lost_is_requested(version: int) -> None:
+    """Its deltas do not say through where contributions were sent."""
+    a, b = node("a", 0), node("b", 1, waiting_bytes=0)
+    made = b.records(1, 1, 0, *events((3, HERE))), b.records(1, 1, 1, *events((12, THERE)))
+    for (value,), shards_ in zip(map(deltas, made), ([0], [1]), strict=True):
+        message = m.decode_broadcast(value)
+        older = {"shards": shards_ if version == 7 else bits_of(shards_), "sent_through": None}
+        a.broadcast(1, seal(msgspec.structs.replace(message, **older), m.MAX_BROADCAST_BYTES, version))
+    assert len(requests(a.tick(10_000))) == 1
+
+
 @pytest.mark.parametrize(("version", "named"), [(7, [1]), (10, bits_of([1]))])
 def test_a_delta_of_an_older_node_is_read(version: int, named: list[int] | bytes) -> None:
     """It names the shards to which there are contributions, in a list or by bits; those of this node have none."""

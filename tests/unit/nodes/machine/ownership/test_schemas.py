@@ -76,6 +76,8 @@ def test_a_job_that_goes_on_keeps_verdicts_and_one_that_begins_anew_asks_again()
     for message in (job, m.SchemasFound(0, "a", 0, 0, [1], 5), m.SchemasFound(1, "a", 0, 0, [2], 9)):
         assert isinstance(ownership.apply(message), list)
     assert ownership.schemas.verdict(0, 0, 4, 2) is False, "the other one is of another incarnation"
+    ownership.apply(m.Command(0, "code", "of a deployment"))
+    assert ownership.codes == ["of a deployment"] and ownership.schemas.verdict(0, 0, 4, 2) is False
     data = encode_control_checkpoint(ControlCheckpoint(3, ownership.snapshot()))
     assert data[0] == m.SCHEMAS_VERSION
     ownership.apply(m.JobStarted(1, "f", 1, {m.CONTINUES: "{}"}))
