@@ -108,6 +108,27 @@ LARGEST = (
         tests=BEST,
     ),
     Mutant(
+        "texts of selected rows are taken unseen",
+        "wcrdt/lattices/columns.py",
+        "return utf8 is not None and utf8()[3:] == (True,)",
+        "return utf8 is not None",
+        tests=BEST,
+    ),
+    Mutant(
+        "selected rows are taken as if all were selected",
+        "wcrdt/lattices/columns.py",
+        "return take(self.base, self.index[rows])",
+        "return take(self.base, rows)",
+        tests=BEST,
+    ),
+    Mutant(
+        "rows of which only the last window is open are inserted at once",
+        "holon/program/scope.py",
+        "ts_ms, self.replica.lateness_ms, 0):\n            return False",
+        "ts_ms, self.replica.lateness_ms, -1):\n            return False",
+        tests=("tests/unit/holon/dataflow/test_late.py",),
+    ),
+    Mutant(
         "texts of other alphabets are taken for ASCII",
         "wcrdt/lattices/keyed/spans.py",
         ".max(initial=0)) < 0x80",

@@ -222,8 +222,8 @@ FLOWS = (
     Mutant(
         "late rows of a step with a stream of them have letters too",
         "holon/dataflow/compiling.py",
-        "self.fates.index_of(rows), not routed)",
-        "self.fates.index_of(rows), True)",
+        "rows.ts_ms, index, not routed)",
+        "rows.ts_ms, index, True)",
         tests=LATE,
         case="flow-late-rows",
     ),

@@ -175,6 +175,20 @@ REPLICAS = (
         tests=(CARRIED,),
     ),
     Mutant(
+        "keys of a delta are written in the order of its rows",
+        "wcrdt/lattices/keyed/columns.py",
+        "delta._in_order = keys, ranks",
+        "delta._in_order = keys, order",
+        tests=(CARRIED,),
+    ),
+    Mutant(
+        "a delta that took in another one is written with the keys that it had",
+        "wcrdt/lattices/keyed/columns.py",
+        "        self._in_order = None\n        if self.index is other.index:",
+        "        if self.index is other.index:",
+        tests=(CARRIED,),
+    ),
+    Mutant(
         "a window that ends at the last watermark of a batch is open for all rows",
         "holon/program/insert_arguments.py",
         "end_ms + lateness_ms > last_ms",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holon.dataflow.arithmetic import as_list
 from holon.dataflow.code_scan import Untraceable
-from holon.dataflow.expressions import Field, Indices, Leaf
+from holon.dataflow.expressions import Field, Indices, Leaf, selected_column
 from holon.dataflow.failing_rows import in_order_without_failing, without_failing
 from holon.dataflow.groups import (
     GROUP_COLUMNS,
@@ -24,7 +24,7 @@ from holon.dataflow.groups import (
     parts_of_key,
     plain_value,
 )
-from holon.dataflow.rows import Origins, Rows
+from holon.dataflow.rows import Origins, Rows, ones
 from holon.dataflow.steps import (
     OBJECTS,
     ROW_BY_ROW,
@@ -45,7 +45,7 @@ from holon.program.context import Context
 from holon.program.function import HandlerScope
 from holon.program.handles import WindowedHandle
 from holon.program.states import WCRDT, StateDeclaration, Windowed, WLocal
-from wcrdt import ColumnsOf, GCounter, Lattice, RecordOf
+from wcrdt import ColumnsOf, GCounter, Lattice, OfLargest, RecordOf
 from wcrdt.lattices.columns import height, number_column
 from wcrdt.windows.assigners import Assigner, Window
 from wcrdt.windows.panes import panes_of
@@ -154,17 +154,24 @@ class Aggregation(Step):
 
     def elements(self, rows: Rows) -> Any:
         """The columns that are inserted: of keys, and of each aggregate's elements."""
-        parts = self._parts(rows)
+        parts = self._aggregated(rows, selected=True) or (ones(rows),)
         return parts if self.key is None else (self._column("key", self.key, rows), parts)
 
     def _parts(self, rows: Rows) -> tuple[Column, ...]:
         """As the state of a key has them: rows count where there is no aggregate."""
-        return self._aggregated(rows) or (_ones(rows),)
+        return self._aggregated(rows) or (ones(rows),)
 
-    def _aggregated(self, rows: Rows) -> tuple[Column, ...]:
-        """A column of the elements of each aggregate."""
-        asked = self.aggregates.items()
-        return tuple(_ones(rows) if one.of is None else self._column(self.names[i], one.of, rows) for i, one in asked)
+    def _aggregated(self, rows: Rows, *, selected: bool = False) -> tuple[Column, ...]:
+        """A column of the elements of each aggregate; ``selected``: not gathered where few of them are read."""
+        return tuple(self._elements_of(asked, one, rows, selected) for asked, one in self.aggregates.items())
+
+    def _elements_of(self, asked: Identity, one: Aggregate, rows: Rows, selected: bool) -> Column:
+        if one.of is None:
+            return ones(rows)
+        decision = self._followed[self.names[asked]][0]
+        if selected and isinstance(one.lattice, OfLargest) and isinstance(decision, Leaf) and rows.columns is not None:
+            return selected_column(decision, rows)
+        return column(decision, one.of, rows)
 
     def checked_elements(self, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
         """The same with their times; raises what inserting them would."""
@@ -215,6 +222,12 @@ class Aggregation(Step):
         """Insert elements with their times; ``rows`` as of ``insert_many``. ``origins`` None: of rows of windows."""
         ctx[state].insert_many(elements, ts_ms, rows)
 
+    def insert_if_open(
+        self, ctx: Context, state: Windowed[Any, Any], rows: Rows, index: NDArray[np.intp] | None
+    ) -> bool:
+        """Insert rows if all of their windows are open; False: nothing was done, and some may be late."""
+        return ctx[state].insert_if_open(partial(self.elements, rows), rows.ts_ms, index)
+
     def take_late(
         self,
         state: WindowedHandle[Any, Any],
@@ -258,14 +271,6 @@ class Aggregation(Step):
             for group, flag in zip(made, as_list(groups.columns[name]), strict=True):
                 setattr(group, name, flag)
         return groups.replaced(objects=list(map(self.result, made)))
-
-
-def _ones(rows: Rows) -> NDArray[np.int64]:
-    return _ONES[: len(rows)] if len(rows) <= len(_ONES) else np.broadcast_to(_ONES[:1], len(rows))
-
-
-_ONES = np.broadcast_to(np.int64(1), 1 << 20)
-"""One number with a stride of 0: a part of it costs nothing."""
 
 
 @dataclass(eq=False)

@@ -232,14 +232,18 @@ class _OfRecords(_Target):
         self._ctx.emit_many(json_rows(rows), rows.index, output=self._outputs[step.number], keys=keys)
 
     def insert(self, step: Aggregation, rows: Rows) -> None:
-        handle = self._ctx[self._states[step.number]]
+        state, index = self._states[step.number], self.fates.index_of(rows)
+        if step.insert_if_open(self._ctx, state, rows, index):
+            self._take(rows)
+            return
+        handle = self._ctx[state]
         routed = step.late is not None and bool(step.late.consumers)
-        late = step.take_late(handle, rows.ts_ms, self.fates.index_of(rows), not routed)
+        late = step.take_late(handle, rows.ts_ms, index, not routed)
         if len(late):
             rows = self._without_late(step, rows, late)
         if len(rows):
             self._take(rows)
-            index, state = self.fates.index_of(rows), self._states[step.number]
+            index = self.fates.index_of(rows)
             origins = self.fates.origins_of(step, rows) if isinstance(step, DrivenAggregation) else None
             step.insert(self._ctx, state, step.elements(rows), rows.ts_ms, index, origins)
 

@@ -27,6 +27,12 @@ class Fields(Protocol):
     def take(self, index: Indices) -> Self: ...
 
 
+class SelectableFields(Fields, Protocol):
+    """Rows whose fields need not be gathered at once."""
+
+    def selected(self, path: tuple[str, ...]) -> Column: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
     """A field of the row; the row itself where the path is empty."""
@@ -171,6 +177,22 @@ def leaf_column(leaf: Leaf, rows: Fields) -> Column:
         columns = {name: as_list(leaf_column(one, rows)) for name, one in leaf.result.items()}
         return [leaf.struct(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
     return tuple(leaf_column(one, rows) for one in leaf.result)
+
+
+def selected_column(leaf: Leaf, rows: SelectableFields) -> Column:
+    """As ``leaf_column``; fields behind the first part of a tuple are gathered where they are used."""
+    if not isinstance(leaf.result, tuple) or len(leaf.result) < 2:
+        return leaf_column(leaf, rows)
+    first, *others = leaf.result
+    return (leaf_column(first, rows), *(_selected(one, rows) for one in others))
+
+
+def _selected(leaf: Leaf, rows: SelectableFields) -> Column:
+    if isinstance(leaf.result, Field):
+        return rows.selected(leaf.result.path)
+    if isinstance(leaf.result, tuple):
+        return tuple(_selected(one, rows) for one in leaf.result)
+    return leaf_column(leaf, rows)
 
 
 def joined(parts: Sequence[tuple[Indices, Column]], rows: int) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
@@ -11,9 +11,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.payloads import Texts
 from holon.dataflow.arithmetic import as_list, nones
 from holon.dataflow.expressions import Expression, Indices
 from holon.formats.batch import Column, take_columns
+from wcrdt.lattices.columns import SelectedRows
 from wcrdt.windows.assigners import Window
 
 VALUE = ""
@@ -69,13 +71,16 @@ class Rows:
             found = [getattr(each, name) for each in found]
         return found
 
+    def selected(self, path: tuple[str, ...]) -> Column:
+        """As ``field``, but an array or texts of which rows were chosen are gathered where they are used."""
+        found = self.columns.selected(".".join(path)) if isinstance(self.columns, ColumnView) else None
+        return self.field(path) if found is None else found
+
     def inner(self, path: tuple[str, ...], struct: type) -> Self:
         """The Structs of a field that is None in no row, as rows."""
-        prefix = f"{'.'.join(path)}."
-        names = {n.removeprefix(prefix): n for n in self.columns or {} if n.startswith(prefix)}
+        names, has_all = _names_within(".".join(path), struct, tuple(self.columns or ()))
         columns = {} if self.columns is None else ColumnView.of(self.columns).renamed(names)
-        tops = {name.partition(".")[0] for name in columns}
-        if all(name in tops for name in struct.__struct_fields__):  # type: ignore[attr-defined]
+        if has_all:
             return self.replaced(columns=columns, struct=struct)
         objects = as_list(self.field(path))
         return self.replaced(columns=columns_of(struct, objects), struct=struct, objects=objects)
@@ -121,6 +126,15 @@ class Rows:
         return type(self)(self.ts_ms[origin], origin if self.is_whole else self.index[origin], **rows)
 
 
+def ones(rows: Rows) -> NDArray[np.int64]:
+    """A column of ones."""
+    return _ONES[: len(rows)] if len(rows) <= len(_ONES) else np.broadcast_to(_ONES[:1], len(rows))
+
+
+_ONES = np.broadcast_to(np.int64(1), 1 << 20)
+"""One number with a stride of 0: a part of it costs nothing."""
+
+
 class Origins(NamedTuple):
     """Where rows come from: their records, the events in these, and which of an event's rows they are."""
 
@@ -161,6 +175,13 @@ class ColumnView(Mapping[str, Column]):
     def __len__(self) -> int:
         return len(self._columns)
 
+    def selected(self, name: str) -> Any:
+        """The rows of an array or of texts, not gathered yet; None where it is neither, or gathered."""
+        if self._index is None or name in self._made:
+            return None
+        column = self._columns.get(name)
+        return SelectedRows(column, self._index) if isinstance(column, np.ndarray | Texts) else None
+
     def take(self, index: Indices) -> ColumnView:
         """The rows of an index, in its order."""
         return ColumnView(self._columns, index if self._index is None else self._index[index], {})
@@ -198,6 +219,14 @@ def _struct_in(type_of_field: Any) -> type:
     info = msgspec.inspect.type_info(type_of_field)
     assert isinstance(info, msgspec.inspect.StructType), f"{type_of_field} has no columns"
     return info.cls
+
+
+@lru_cache(256)
+def _names_within(path: str, struct: type, names: tuple[str, ...]) -> tuple[Mapping[str, str], bool]:
+    """The columns within a field, by their names there, and whether these are all fields of its Struct."""
+    found = {name.removeprefix(f"{path}."): name for name in names if name.startswith(f"{path}.")}
+    tops = {name.partition(".")[0] for name in found}
+    return found, all(name in tops for name in struct.__struct_fields__)  # type: ignore[attr-defined]
 
 
 @cache

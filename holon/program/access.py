@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -52,6 +52,9 @@ class PartitionAccess(Protocol):
 
     def insert(self, name: str, element: Any, ts_ms: int) -> bool: ...
     def insert_many(self, name: str, elements: Any, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None) -> int: ...
+    def insert_if_open(
+        self, name: str, elements: Callable[[], Any], ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None
+    ) -> bool: ...
     def take_late(
         self,
         name: str,

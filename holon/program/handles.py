@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -79,6 +79,16 @@ class WindowedHandle(Generic[E, V]):
         as the batch, because lateness is decided record by record.
         """
         return self._scope.insert_many(self.name, elements, ts_ms, rows)
+
+    def insert_if_open(
+        self, elements: Callable[[], Any], ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None = None
+    ) -> bool:
+        """Insert what ``elements`` makes, if all windows of all times are open; False: nothing was made.
+
+        False, too, where that is seen row by row only. The times are event times of the batch in hand, ``rows`` as in
+        ``insert_many``. So there is one look at them where ``take_late`` and ``insert_many`` each have one.
+        """
+        return self._scope.insert_if_open(self.name, elements, ts_ms, rows)
 
     def take_late(
         self,

@@ -97,7 +97,11 @@ class RowWatermarks:
         if type(times) is not np.ndarray or times.dtype != np.int64 or not len(times):
             return False
         last_ms = int(self._all[-1])  # watermarks ascend
-        end_ms = windows.windows_for(int(np.minimum.reduce(times)))[which].end_ms
+        least_ms = int(np.minimum.reduce(times))
+        if type(windows) is Sliding:  # has many windows of a time
+            end_ms = least_ms - least_ms % windows.slide_ms + (windows.size_ms if which else windows.slide_ms)
+        else:
+            end_ms = windows.windows_for(least_ms)[which].end_ms
         return last_ms < END_OF_TIME_MS and end_ms + lateness_ms > last_ms
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.errors import NondeterminismError, TrackError, refuse_returned
+from holon.errors import TrackError, refuse_returned
 from holon.program import window_read_errors as window_reads
 from holon.program.checkpointable import CheckpointableLocals
 from holon.program.insert_arguments import RowWatermarks, check_heights, checked_time, checked_times, take_rows
@@ -172,6 +172,16 @@ class Scope:
             self._keep_late(name, times, of_rows.each(), rows, True)
         return late
 
+    def insert_if_open(self, name: str, elements: Callable[[], Any], ts_ms: NDArray[np.int64], rows: Any) -> bool:
+        (track, actor), of_rows = self._writable(name), RowWatermarks(name, self.row_watermarks, len(ts_ms), rows)
+        if not of_rows.leave_open(self.windowed[name].windows, ts_ms, self.replica.lateness_ms, 0):
+            return False
+        made = elements()
+        check_heights(name, made, len(ts_ms))
+        self.apply(name)
+        self._insert_rows(name, track, actor, made, ts_ms, None)
+        return True
+
     def take_late(
         self, name: str, ts_ms: Any, rows: NDArray[np.intp] | None, letters: bool, judged_ms: Any
     ) -> NDArray[np.intp]:
@@ -234,11 +244,10 @@ class Scope:
     def _writable(self, name: str) -> tuple[OwnTrack, int]:
         decl = self.windowed[name]
         self.refuse_if_tainted(f"inserting into {name!r}")
-        in_window = self.track_name == "window"
-        if in_window != (decl.stage > 0) or (in_window and decl.stage <= self.now[1]):
-            window_reads.refuse_write(name, decl.stage, self.now[1] if in_window else None)
-        if in_window:
-            stage = self.now[1]
+        stage = self.now[1] if self.track_name == "window" else None
+        if (stage is not None) != (decl.stage > 0) or (stage is not None and decl.stage <= stage):
+            window_reads.refuse_write(name, decl.stage, stage)
+        if stage is not None:
             return self.answers[stage], actor_of(self.partition, stage)
         return self.record if decl.shared else self.private, actor_of(self.partition, None)
 
@@ -337,10 +346,7 @@ class Scope:
 
     def increment_watermark(self, ts_ms: int) -> None:
         if self.track_name == "window" or self.row_watermarks is not None:
-            raise TrackError(
-                "increment_watermark belongs into a per-record process function; a batch or an on_window handler has "
-                "no single record to which it could apply: use a watermark strategy"
-            )
+            window_reads.refuse_increment()
         self.refuse_if_tainted("increment_watermark")
         self.next_watermark_ms = max(self.next_watermark_ms, checked_time("increment_watermark", ts_ms))
         self.touched = True
@@ -350,10 +356,7 @@ class Scope:
         if self.track_name == "window":
             return self.now[0].end_ms
         if self.row_watermarks is not None:
-            raise TrackError(
-                "ctx.watermark_ms in a batch function would depend on where the batch was cut; every row has its own "
-                "watermark, and insert_many already judges lateness by it"
-            )
+            window_reads.refuse_watermark_of_batch()
         return self.watermark_ms
 
     def global_watermark(self) -> int:
@@ -367,10 +370,7 @@ class Scope:
 
     def refuse_if_tainted(self, what: str) -> None:
         if self._taint:
-            raise NondeterminismError(
-                f"{what} after {self._taint} on partition {self.partition}: its value depends on timing, so a replay "
-                f"could differ; await window_value instead, or send the result through ctx.emit_nondeterministic"
-            )
+            window_reads.refuse_tainted(what, self._taint, self.partition)
 
     # --- locals ---------------------------------------------------------------------------------------------------
 

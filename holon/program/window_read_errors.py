@@ -1,10 +1,10 @@
-"""The words in which reads and writes of windows are refused."""
+"""The words in which reads and writes of windows are refused, and of watermarks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from holon.errors import TrackError, WindowExpired, WindowNotAwaited, WindowReadDeadlock
+from holon.errors import NondeterminismError, TrackError, WindowExpired, WindowNotAwaited, WindowReadDeadlock
 from wcrdt.windows.assigners import Window
 
 if TYPE_CHECKING:
@@ -79,4 +79,28 @@ def refuse_forgotten_reads(partition: int, function: str, reads: dict[SafeRead[A
     raise WindowNotAwaited(
         f"{function} on partition {partition} has requested window {tuple(read.window)} of {read.state!r} "
         f"and not awaited it, so it has read nothing: write await ... .window_value(window), in an async function"
+    )
+
+
+def refuse_increment() -> NoReturn:
+    """Of ``increment_watermark`` in a batch or handler."""
+    raise TrackError(
+        "increment_watermark belongs into a per-record process function; a batch or an on_window handler has "
+        "no single record to which it could apply: use a watermark strategy"
+    )
+
+
+def refuse_watermark_of_batch() -> NoReturn:
+    """Of ``Context.watermark_ms`` in a batch."""
+    raise TrackError(
+        "ctx.watermark_ms in a batch function would depend on where the batch was cut; every row has its own "
+        "watermark, and insert_many already judges lateness by it"
+    )
+
+
+def refuse_tainted(what: str, taint: str, partition: int) -> NoReturn:
+    """Of what follows the read of a value that depends on timing."""
+    raise NondeterminismError(
+        f"{what} after {taint} on partition {partition}: its value depends on timing, so a replay "
+        f"could differ; await window_value instead, or send the result through ctx.emit_nondeterministic"
     )

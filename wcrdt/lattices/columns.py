@@ -32,10 +32,14 @@ def height(column: Any) -> int:
     """Number of rows; raises ``ValueError`` where the columns of a tuple differ in length."""
     if not isinstance(column, tuple):
         return len(column)
-    heights = [height(part) for part in column]
-    if not heights or min(heights) != max(heights):
-        raise ValueError(f"the columns of an element must be equally long, got {heights} rows")
-    return heights[0]
+    rows = height(column[0]) if column else 0
+    for part in column[1:]:
+        if height(part) != rows:
+            rows = -1
+            break
+    if rows < 0 or not column:
+        raise ValueError(f"the columns of an element must be equally long, got {list(map(height, column))} rows")
+    return rows
 
 
 def rows_of(column: Any) -> list[Any]:
@@ -55,6 +59,50 @@ def take(column: Any, rows: Indices) -> Any:
     if hasattr(column, "take"):
         return column.take(rows)
     return [column[row] for row in rows.tolist()]
+
+
+class SelectedRows:
+    """Rows of an array or of texts that are gathered where they are used: late materialization by a selection vector.
+
+    Whatever reads a few of them gathers those alone; it is a column of elements as any other sequence is.
+    """
+
+    __slots__ = ("base", "index")
+
+    def __init__(self, base: Any, index: Indices) -> None:
+        self.base = base
+        self.index = index
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, row: Any) -> Any:
+        return SelectedRows(self.base, self.index[row]) if isinstance(row, slice) else self.base[self.index[row]]
+
+    def take(self, rows: Indices) -> Any:
+        """Some of them, gathered."""
+        return take(self.base, self.index[rows])
+
+    def tolist(self) -> list[Any]:
+        return rows_of(take(self.base, self.index))
+
+
+def gathered(column: Any) -> Any:
+    """The same rows, gathered where they are selected."""
+    if isinstance(column, tuple):
+        return tuple(map(gathered, column))
+    return take(column.base, column.index) if isinstance(column, SelectedRows) else column
+
+
+def are_known_elements(column: Any) -> bool:
+    """Whether each row is an int, a text, or a tuple of these, which is known without a look at them."""
+    if isinstance(column, tuple):
+        return len(column) > 0 and all(map(are_known_elements, column))
+    base = column.base if isinstance(column, SelectedRows) else column
+    if isinstance(base, np.ndarray):
+        return base.ndim == 1 and base.dtype.kind == "i"
+    utf8 = getattr(base, "utf8", None)
+    return utf8 is not None and utf8()[3:] == (True,)
 
 
 def int_column(column: Any) -> Ints | None:

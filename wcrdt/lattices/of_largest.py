@@ -13,7 +13,7 @@ import numpy as np
 from wcrdt.codec import element_from_wire, element_to_wire, require
 from wcrdt.elements import Element, plain, precedes
 from wcrdt.lattice import Lattice, type_of_wire
-from wcrdt.lattices.columns import Groups, number_column, take
+from wcrdt.lattices.columns import Groups, are_known_elements, gathered, number_column, take
 from wcrdt.lattices.counted import Bag
 from wcrdt.lattices.folding import Folding, require_combining, require_same
 from wcrdt.lattices.keyed.keys import Unfit, check_all_texts, key_columns
@@ -59,17 +59,21 @@ class OfLargest(Folding[tuple[Element, E], tuple[Element, V] | None], Generic[E,
     def fold_groups(self, column: Any, groups: Groups) -> list[Partial] | None:
         if not isinstance(column, tuple) or len(column) != 2:
             return None
-        keys = number_column(column[0])
-        if keys is None or not self._takes_column(column[1]):
+        keys, elements = number_column(column[0]), column[1]
+        if keys is None:
             return None
+        if not (isinstance(self._inner, Bag | GrowingSet) and are_known_elements(elements)):
+            elements = gathered(elements)
+            if not self._takes_column(elements):
+                return None
         if len(groups.starts) == 1 and groups.order is None:
             largest = keys.max()
-            return [(largest.item(), take(column[1], np.flatnonzero(keys == largest)))]
+            return [(largest.item(), take(elements, np.flatnonzero(keys == largest)))]
         best = groups.largest(keys)
         hits = np.flatnonzero(groups.arranged(keys) == np.repeat(best, groups.sizes()))
         rows = hits if groups.order is None else groups.order[hits]
         each = np.split(rows, np.searchsorted(hits, groups.starts[1:]))
-        return [(key, take(column[1], mine)) for key, mine in zip(best.tolist(), each, strict=True)]
+        return [(key, take(elements, mine)) for key, mine in zip(best.tolist(), each, strict=True)]
 
     def _takes_column(self, column: Any) -> bool:
         """Whether the inner lattice refuses none of these elements; False: that is seen row by row."""

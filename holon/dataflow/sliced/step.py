@@ -87,6 +87,9 @@ class SlicedAggregation(Aggregation):
         """Where there is no key, rows have the same one."""
         return np.zeros(len(rows), np.int64) if self.key is None else self._column("key", self.key, rows)
 
+    def insert_if_open(self, ctx: Context, state: Windowed[Any, Any], rows: Rows, index: Places | None) -> bool:
+        return False  # what is late, and what is inserted beside the rows, is asked of each kind
+
     # --- rows that come, and slices that are complete -----------------------------------------------------------------
 
     def _mark(self, ctx: Context, marked: Iterable[NDArray[np.int64]], rows: Places | None) -> None:

@@ -47,6 +47,8 @@ def test_the_best_bids_are_those_of_a_nested_loop(
 def test_a_narrow_column_comes_back(numbers: list[int]) -> None:
     column = np.array(numbers, dtype=np.int64)
     assert widened(narrow(column)).tolist() == numbers
+    column.sort()
+    assert narrow(column, ascends=True) == narrow(column)
 
 
 def test_times_that_ascend_slowly_take_a_byte_each() -> None:

@@ -1,12 +1,29 @@
 """Max, Min, MaxBy, MinBy, TopK and the flags."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 
-from wcrdt import Bag, BoolAnd, BoolOr, Max, MaxBy, Min, MinBy, OfLargest, ORSet, TopK
+from wcrdt import (
+    Bag,
+    BoolAnd,
+    BoolOr,
+    ColumnsOf,
+    GSet,
+    Lattice,
+    MapOf,
+    Max,
+    MaxBy,
+    Min,
+    MinBy,
+    OfLargest,
+    ORSet,
+    TopK,
+)
+from wcrdt.lattices.columns import SelectedRows
 
 
 def test_an_empty_extreme_reads_none_and_takes_no_none():
@@ -188,6 +205,49 @@ def test_of_largest_refuses_a_column_for_an_element_that_is_not_the_largest(colu
     with pytest.raises((TypeError, ValueError)):
         best.insert_many(column)
     assert best.value is None
+
+
+class Known(Spans):
+    """Texts of which whoever made them knows that they are."""
+
+    def utf8(self) -> Any:
+        return *super().utf8(), True
+
+    def tolist(self) -> list[str]:
+        raise AssertionError("all of them are read")
+
+
+@pytest.mark.parametrize("texts", [Spans, Known])
+def test_of_largest_gathers_the_largest_of_selected_rows(texts: Callable[[list[str]], Spans]):
+    best, index = OfLargest(Bag()), np.array([1, 2, 4])
+    ids, names = np.array([9, 1, 2, 9, 3]), texts(["z", "a", "ü", "z", "b"])
+    best.insert_many((np.array([5, 7, 7]), (SelectedRows(ids, index), SelectedRows(names, index))))
+    assert best.value == (7, {(2, "ü"): 1, (3, "b"): 1})
+
+
+def test_of_largest_refuses_selected_rows_and_not_those_beside_them():
+    best, names, index = OfLargest(Bag()), Spans(["a", "\ud800", "b"]), np.array([0, 2])
+    best.insert_many((np.array([1, 2]), SelectedRows(names, index)))
+    assert best.value == (2, {"b": 1})
+    with pytest.raises(ValueError):
+        best.insert_many((np.array([1, 2]), SelectedRows(names, np.array([1, 2]))))
+    with pytest.raises(TypeError):
+        best.insert_many((np.array([4, 5]), SelectedRows(np.array([0.5, 1.0]), np.array([1, 0]))))
+    assert best.value == (2, {"b": 1})
+
+
+@pytest.mark.parametrize("base", [np.arange(40) * 7 % 13, Spans([str(row % 6) for row in range(40)])])
+@pytest.mark.parametrize("bottom", [GSet(), Bag(), MapOf(Max()), ColumnsOf(Max())])
+def test_selected_rows_are_a_column_as_any_other(base: Any, bottom: Lattice[Any, Any]):
+    index = np.array([3, 3, 39, *range(30)])
+    selected, gathered = SelectedRows(base, index), base[index] if isinstance(base, np.ndarray) else base.take(index)
+    numbers = np.arange(len(index))
+    of_map = isinstance(bottom, MapOf | ColumnsOf)
+    for part in (slice(0, 2), slice(2, None)):
+        states = bottom.bottom(), bottom.bottom()
+        for state, column in zip(states, (selected, gathered), strict=True):
+            state.insert_many((column[part], numbers[part]) if of_map else column[part])
+        assert states[0] == states[1] != bottom.bottom()
 
 
 def test_of_largest_takes_lattices_without_an_order_of_elements():

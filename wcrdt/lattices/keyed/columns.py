@@ -15,7 +15,7 @@ import numpy as np
 from wcrdt.codec import DecodeError, require
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints
-from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, check_all_texts, key_columns, keys_from_wire
+from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, ascend, check_all_texts, key_columns, keys_from_wire
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf
 
 FORMAT = 1
@@ -27,16 +27,18 @@ _WIDE = 32
 class KeyedColumns:
     """``height`` rows: the one at ``places[i]`` of the index has the values in row i of the leaf.
 
-    ``places`` ascend; None: the first ones of the index.
+    ``places`` ascend; None: the first ones of the index. ``_in_order``: the keys in their order, and the row of each,
+    where that is known; a change forgets it.
     """
 
-    __slots__ = ("height", "index", "leaf", "places")
+    __slots__ = ("_in_order", "height", "index", "leaf", "places")
 
     def __init__(self, index: KeyIndex, leaf: Leaf, height: int, places: Ints | None = None) -> None:
         self.index = index
         self.leaf = leaf
         self.height = height
         self.places = places
+        self._in_order: tuple[Keys, Indices] | None = None
 
     @classmethod
     def of_objects(cls, entries: Mapping[Hashable, AnyLattice], leaf: Leaf) -> KeyedColumns:
@@ -93,6 +95,7 @@ class KeyedColumns:
 
     def insert_many(self, keys: Keys, groups: Groups, parts: Any, actor: int) -> KeyedColumns:
         """Add the parts, whose groups have these keys; returns the delta. Raises ``Unfit``, with nothing added."""
+        self._in_order = None
         folded = self.leaf.fold(parts, groups)
         rows, new, numbers = self._rows_for(keys)
         height = self.height + len(new)
@@ -100,14 +103,27 @@ class KeyedColumns:
         self._grow(keys, new, numbers)
         self.leaf.commit(prepared)
         changed[new] = True
-        written = np.sort(rows[changed])
+        return self._delta(keys, rows, changed, prepared, actor)
+
+    def _delta(self, keys: Keys, rows: Ints, changed: Any, prepared: Any, actor: int) -> KeyedColumns:
+        """The parts that were written to those rows that have changed."""
+        if not changed.all():
+            keys, rows = keys.take(changed), rows[changed]
+        order = rows.argsort()
+        written = rows[order]
         places = None if len(written) and int(written[-1]) == len(written) - 1 else written
-        return KeyedColumns(self.index, self.leaf.brought(prepared, written, actor), len(written), places)
+        delta = KeyedColumns(self.index, self.leaf.brought(prepared, written, actor), len(written), places)
+        if keys.form == "i" and ascend(keys.sort_columns()):  # as columns of ints are grouped
+            ranks = np.empty(len(order), np.intp)
+            ranks[order] = np.arange(len(order))
+            delta._in_order = keys, ranks
+        return delta
 
     def merge(self, other: KeyedColumns) -> bool:
         """Join the other into this; True if this changed. Raises ``Unfit``, with nothing changed."""
         if other.height == 0:
             return False
+        self._in_order = None
         if self.index is other.index:
             places = np.arange(other.height) if other.places is None else other.places
             if self.places is not None:
@@ -131,6 +147,7 @@ class KeyedColumns:
 
     def combine(self, other: KeyedColumns | None) -> None:
         """Go on with the elements of both, as those of actor 0. Raises ``Unfit``, with nothing changed."""
+        self._in_order = None
         leaf = self.leaf.of_one_actor(self.height)
         if other is not None and other.height:
             keys = other.keys()
@@ -183,6 +200,8 @@ class KeyedColumns:
 
     def ordered(self) -> tuple[Keys, Indices]:
         """The keys in their order, and the row of each."""
+        if self._in_order is not None:
+            return self._in_order
         if self.places is None and (rows := self.index.ascending()) is not None:
             rows = rows if len(rows) == self.height else rows[rows < self.height]
             return self.index.take(rows), rows
@@ -201,7 +220,7 @@ class KeyedColumns:
 
     def wire_of(self, keys: Keys, rows: Indices) -> list[type_of_wire]:
         """The same of some rows alone, in the order of their keys."""
-        return [FORMAT, *keys.to_wire(), self.leaf.to_wire(rows)]
+        return [FORMAT, *keys.to_wire(ascend=True), self.leaf.to_wire(rows)]
 
 
 def combined(mine: KeyedColumns | None, theirs: KeyedColumns | None) -> KeyedColumns | None:

@@ -30,7 +30,7 @@ _LEAST, _MOST = -(1 << 63), 1 << 63
 _SPREAD, _LEAST_SPREAD = 2, 64
 """Integers within so many times their number, and some more, lie close to each other."""
 _ROOM = 2048
-"""Slots on either side of integers that lie close, at most, beyond an eighth: those of a stream mostly go on."""
+"""Half of the slots above integers that lie close, at most, beyond an eighth: those of a stream mostly ascend."""
 _GROWTH = 512
 """Rows by which a column grows, at most, beyond an eighth."""
 
@@ -169,12 +169,13 @@ class IntIndex:
     def _made(self) -> NDArray[np.int32]:
         if self._table is None and self.count:
             low, high = int(self.keys.min()), int(self.keys.max())
-            room = (high - low) // 8 + min(high - low, _ROOM) + 8
+            below = (high - low) // 8 + 8
+            above = below + min(2 * (high - low), 2 * _ROOM)
             self._low = None
             if high - low < _SPREAD * self.count + _LEAST_SPREAD:
-                table = np.full(high - low + 1 + 2 * room, -1, np.int32)
-                if self._place_apart(table, low - room, 0):
-                    self._low, self._table = low - room, table
+                table = np.full(below + high - low + 1 + above, -1, np.int32)
+                if self._place_apart(table, low - below, 0):
+                    self._low, self._table = low - below, table
         if self._table is None:
             bits = _LEAST_BITS
             while self.count * _FULL[1] > _FULL[0] << bits:

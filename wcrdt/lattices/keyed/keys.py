@@ -77,10 +77,12 @@ class Keys(NamedTuple):
             raise Unfit
         return Keys(self.form, [_joined(mine, theirs) for mine, theirs in zip(self.parts, other.parts, strict=True)])
 
-    def to_wire(self) -> list[type_of_wire]:
+    def to_wire(self, *, ascend: bool = False) -> list[type_of_wire]:
+        """``[form, columns ...]``; ``ascend``: the caller knows that they are in their order."""
         wire: list[type_of_wire] = [self.form]
+        ascend = ascend and self.form == "i"
         for part in self.parts:
-            wire += [narrow(part.lengths), part.joined()] if isinstance(part, KeySpans) else [narrow(part)]
+            wire += [narrow(part.lengths), part.joined()] if isinstance(part, KeySpans) else [narrow(part, ascend)]
         return wire
 
 

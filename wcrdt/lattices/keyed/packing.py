@@ -20,13 +20,13 @@ _FEW = 1024
 """So many steps show mostly that all of them are not narrower either."""
 
 
-def narrow(column: Ints) -> list[Any]:
+def narrow(column: Ints, ascends: bool = False) -> list[Any]:
     """``[differences, least, width, bytes]``: unsigned distances from the least, of the numbers or of their steps.
 
     Steps are stored where they are narrower, from the first number on; ``least`` is that of what is stored. Numbers
-    that are too far apart are stored as they are.
+    that are too far apart are stored as they are. ``ascends``: the caller knows that the numbers do.
     """
-    least, width = _reach(column)
+    least, width = _width(int(column[0]), int(column[-1])) if ascends and len(column) else _reach(column)
     if len(column) > 1 and 1 < width < _WHOLE:
         steps = _steps(column[:_FEW])  # cannot overflow: the numbers are within 32 bits of each other
         smaller, steps_width = _reach(steps)
@@ -46,10 +46,12 @@ def _reach(column: Ints) -> tuple[int, int]:
     """The least number, and how many bytes the distances from it have; where those are too many, 0."""
     if not len(column):
         return 0, 1
-    least = int(np.minimum.reduce(column))
-    spread = int(np.maximum.reduce(column)) - least
+    return _width(int(np.minimum.reduce(column)), int(np.maximum.reduce(column)))
+
+
+def _width(least: int, largest: int) -> tuple[int, int]:
     for width in _WIDTHS:
-        if spread < 1 << 8 * width:
+        if largest - least < 1 << 8 * width:
             return least, width
     return 0, _WHOLE
 
@@ -77,10 +79,18 @@ def widened(wire: Any) -> Ints:
 
 def all_written(columns: Mapping[int, Ints], height: int) -> bool:
     """Whether each row has a number other than 0."""
-    written = np.zeros(height, np.bool_)
+    return rows_written(columns, height) is None
+
+
+def rows_written(columns: Mapping[int, Ints], height: int) -> NDArray[np.bool_] | None:
+    """Which rows have a number other than 0, of one column at least; None: all."""
+    there: Any = np.False_
     for column in columns.values():
-        written |= column != 0
-    return bool(written.all())
+        mine = column != 0
+        if np.count_nonzero(mine) == height:
+            return None
+        there = there | mine
+    return None if np.count_nonzero(there) == height else there
 
 
 def rows_from_bits(bits: type_of_wire, height: int) -> Ints:

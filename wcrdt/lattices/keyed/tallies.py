@@ -20,7 +20,7 @@ from wcrdt.lattices.exact_sums.sums import Average, Sum
 from wcrdt.lattices.keyed.int_index import IntIndex, with_room
 from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, numbers_of_column
-from wcrdt.lattices.keyed.packing import all_written, narrow, rows_from_bits, widened
+from wcrdt.lattices.keyed.packing import all_written, narrow, rows_from_bits, rows_written, widened
 from wcrdt.lattices.tallies import Tallies
 
 Amounts = dict[int, Ints]
@@ -49,6 +49,11 @@ class Table:
             self.index.add(rows[missing])
             found[missing] = np.arange(self.index.count - int(np.count_nonzero(missing)), self.index.count)
         return found
+
+    def reserve(self, height: int) -> None:
+        """Have room for the rows of a map of this height, in the columns that are there."""
+        room = height if self.index is None else self.index.count
+        self.columns = {place: with_room(column, room) for place, column in self.columns.items()}
 
     def read(self, place: int, positions: Indices) -> Ints:
         """The numbers of a place, 0 where it has none."""
@@ -135,6 +140,7 @@ class TallyLeaf(Leaf):
             return [], np.zeros(len(rows), np.bool_)
         table = self._table(actor, len(rows), height)
         positions = table.positions(rows)
+        table.reserve(height)
         after: Amounts = {}
         changed: Any = np.False_
         for place, amount in given.items():
@@ -155,19 +161,18 @@ class TallyLeaf(Leaf):
     # --- joining --------------------------------------------------------------------------------------------------
 
     def prepare_join(self, rows: Indices, other: Self, height: int) -> tuple[Any, bool]:
-        prepared, changed = [], False
+        prepared: list[Any] = []
         for actor, theirs in other._tables.items():
             rows_there = theirs.rows(len(rows))
             mine = self._table(actor, len(rows_there), height)
-            positions = mine.positions(rows[rows_there])
+            positions = mine.positions(rows if theirs.index is None else rows[rows_there])
+            mine.reserve(height)
             before = {place: mine.read(place, positions) for place in theirs.columns}
-            given = {place: theirs.at(place, rows_there) for place in theirs.columns}
-            after = self._larger(mine, positions, before, given)
-            after = {place: numbers for place, numbers in after.items() if not np.array_equal(numbers, before[place])}
+            after = self._larger(mine, positions, before, {i: theirs.at(i, rows_there) for i in theirs.columns})
+            after = {place: numbers for place, numbers in after.items() if (numbers != before[place]).any()}
             if after:
                 prepared.append((mine, positions, after, height))
-                changed = True
-        return prepared, changed
+        return prepared, bool(prepared)
 
     def _larger(self, mine: Table, positions: Indices, before: Amounts, given: Amounts) -> Amounts:
         """The larger number of each place; ``before`` may get more places of ``mine``."""
@@ -271,16 +276,13 @@ class TallyLeaf(Leaf):
         wire: list[type_of_wire] = []
         for actor in sorted(self._tables):
             table = self._tables[actor]
-            columns = {place: table.at(place, rows) for place in sorted(table.columns)}
-            columns = {place: column for place, column in columns.items() if np.count_nonzero(column)}
+            found = ((place, table.at(place, rows)) for place in sorted(table.columns))
+            columns = {place: column for place, column in found if np.count_nonzero(column)}
             if not columns:
                 continue
-            there: Any = np.False_
-            for column in columns.values():
-                there = there | (column != 0)
-            full = np.count_nonzero(there) == len(rows)
-            packed = [[place, narrow(column if full else column[there])] for place, column in columns.items()]
-            wire.append([actor, None if full else np.packbits(there).tobytes(), packed])
+            there = rows_written(columns, len(rows))
+            packed = [[place, narrow(column if there is None else column[there])] for place, column in columns.items()]
+            wire.append([actor, None if there is None else np.packbits(there).tobytes(), packed])
         return wire
 
     def from_wire(self, wire: type_of_wire, height: int) -> Self:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holon import Json
-from holon.dataflow import Flow, Stream, Tumbling
+from holon.dataflow import Flow, Sliding, Stream, Tumbling
 from holon.testing import JobTestDriver
 from holon.tracks.admission import AdmissionCounts
 
@@ -59,6 +59,16 @@ def test_late_rows_are_counted_by_step_and_a_record_that_nothing_else_takes_is_l
     counts = AdmissionCounts(accepted=6, late=1, late_inserts=4, late_by_state={"agg2": 3, "agg7": 1})
     assert test.counts == counts
     assert [(letter["offset"], letter["state"]) for letter in test.late()] == [(6, "agg7")]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_a_row_goes_into_those_of_its_windows_that_are_open(size: int) -> None:
+    def build(events: Stream[Event]) -> None:
+        events.window(Sliding(40, 20)).agg(lambda g: (g.window.start_ms, g.count())).sink("counts")
+
+    test = driver(flow_of(build), size)
+    assert sorted(test.outputs("counts")) == [[-20, 1], [0, 5], [20, 2], [120, 1], [140, 1]]
+    assert test.counts == AdmissionCounts(accepted=6, late=1, late_inserts=4, late_by_state={"agg2": 1})
 
 
 def test_without_late_the_record_has_a_letter_for_each_step() -> None:

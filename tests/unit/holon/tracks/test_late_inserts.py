@@ -190,6 +190,44 @@ def test_a_function_takes_late_rows_to_an_output_of_its_own(size: int) -> None:
     assert test.counts == AdmissionCounts(accepted=9, late_inserts=LATE, late_by_state={"count": LATE})
 
 
+class RoutesIfClosed(Routes):
+    def process_batch(self, batch: Batch[Reading], ctx: Context) -> None:
+        rows = np.flatnonzero(batch["level"] > 0)
+        made = np.ones(len(rows), dtype=np.int64)
+        if self.count.insert_if_open(lambda: made, batch.ts_ms[rows], rows):
+            self.everything.insert_many(np.ones(len(batch), dtype=np.int64), batch.ts_ms)
+        else:
+            super().process_batch(batch, ctx)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_rows_are_inserted_at_once_where_all_of_their_windows_are_open(size: int) -> None:
+    found = []
+    for function in (Routes, RoutesIfClosed):
+
+        class Answers(function):  # type: ignore[misc, valid-type]
+            @on_window(function.count)
+            async def answer(self, window: Window, ctx: Context) -> None:
+                ctx.emit((window.start_ms, await self.count.window_value(window)))
+
+        test = JobTestDriver(Job("test", Source("events", JsonColumns(Reading), "ts"), Answers, output="late-levels"))
+        for at in range(0, len(RECORDS), size):
+            test.feed(0, *RECORDS[at : at + size])
+        test.finish()
+        found.append((test.outputs(), test.counts))
+    assert found[0] == found[1] and [20, 2] in found[0][0]
+
+
+def test_rows_that_are_inserted_at_once_have_as_many_elements() -> None:
+    class Fewer(Routes):
+        def process_batch(self, batch: Batch[Reading], ctx: Context) -> None:
+            self.count.insert_if_open(lambda: np.ones(1, dtype=np.int64), batch.ts_ms)
+
+    test = JobTestDriver(Job("test", Source("events", JsonColumns(Reading), "ts"), Fewer))
+    with pytest.raises(UserFunctionError, match="a column of 1 elements for 2 times"):
+        test.feed(0, *RECORDS[:2])
+
+
 def test_a_function_takes_the_late_row_of_one_record() -> None:
     class One(ProcessingFunction[Reading]):
         count = WCRDT(GCounter(), Tumbling(10))
