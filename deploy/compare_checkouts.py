@@ -64,7 +64,7 @@ def _bench(log: str) -> list[MeasuredCommand]:
     return [
         MeasuredCommand(
             f"{query} on the embedded log",
-            f"nexmark run {query} --events {{events}} --nodes 2",
+            f"nexmark run {query} --api procedural --events {{events}} --nodes 2",
             (Figure("CPU of command and nodes, s", ("cpu_s",)), Figure("wall, s", ("wall_s",))),
         )
         for query in ("q0", "q4", "q7max")

@@ -11,7 +11,7 @@ from nexmark.bench.commands import bench
 from nexmark.flows import FLOWS
 from nexmark.latency.commands import failover, latency
 from nexmark.queries import QUERIES
-from nexmark.runs.plan import TITLES, Api, Generator, RecordFormat, RunPlan, Validator, parse_kill
+from nexmark.runs.plan import TITLES, Api, Generator, RecordFormat, RunPlan, Validator, default_api, parse_kill
 from nodes.api import (
     GivenOptions,
     JsonOption,
@@ -51,7 +51,10 @@ FormatOption = Annotated[
     RecordFormat, typer.Option("--format", help="json: one event a record; arrow: atoms, batches of events.")
 ]
 ApiOption = Annotated[
-    Api, typer.Option("--api", help="procedural: a processing function; dataflow: a flow (nexmark.flows).")
+    Api | None,
+    typer.Option(
+        "--api", help="dataflow: a flow (nexmark.flows); procedural: a processing function (default: see list)."
+    ),
 ]
 SkewOption = Annotated[
     int | None,
@@ -61,12 +64,13 @@ SkewOption = Annotated[
 
 @app.command("list", epilog="Example: holon nexmark list")
 def list_queries(as_json: JsonOption = False) -> None:
-    """Name the queries that there are."""
+    """Name the queries that there are, and their forms; the one that ``run`` takes by default comes first."""
     if as_json:
         emit_json(TITLES)
         return
     for name, title in TITLES.items():
         forms = [api for api, known in (("procedural", QUERIES), ("dataflow", FLOWS)) if name in known]
+        forms.sort(key=lambda api: api != default_api(name))
         typer.echo(f"{name:<12}{title} ({', '.join(forms)})")
 
 
@@ -89,7 +93,7 @@ def run(
     dirty: Annotated[int, typer.Option("--dirty", help="Add so many corrupt, late, future records a partition.")] = 0,
     max_future_skew_ms: SkewOption = None,
     format: FormatOption = "json",
-    api: ApiOption = "procedural",
+    api: ApiOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fill a topic, run the query on a fleet of node processes, kill some, read the results, prove them.
@@ -175,12 +179,12 @@ def validate(
     validator: Annotated[Validator, typer.Option("--validate", help="Which oracle.")] = "auto",
     max_future_skew_ms: SkewOption = None,
     format: FormatOption = "json",
-    api: ApiOption = "procedural",
+    api: ApiOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove the results that are on a log: of ``holon run nexmark.queries:QUERY``, or of a run with --log-dir.
+    """Prove the results that are on a log: of a run with --log-dir, or of ``holon run nexmark.flows:QUERY``.
 
-    With ``--api dataflow`` those of ``holon run nexmark.flows:QUERY``.
+    With ``--api procedural`` those of ``holon run nexmark.queries:QUERY``. The default is that of ``run``.
     """
     from nexmark.oracle import RecordCounts
     from nexmark.runs import validate as proof

@@ -2,8 +2,9 @@
 
     .venv/bin/python deploy/bench/takeover.py [--rate 10000] [--seconds 20] [--runs 3] [--replicas 1 2] [--healthy]
 
-Each run is `holon nexmark run q0` (a result for every bid, so that a gap cannot hide between windows) with one kill in
-the middle, on the embedded log. With --healthy there is none, and the number of results that were written twice counts.
+Each run is `holon nexmark run q0 --api procedural` (a result for every bid, so that a gap cannot hide between windows)
+with one kill in the middle, on the embedded log. With --healthy there is none, and the number of results that were
+written twice counts.
 The delay is `longest_delay_ms` of the command's JSON: the longest gap between results that contains the kill, beyond
 the longest gap of the same run that contains none. Every run is proven by the plain oracle.
 
@@ -69,10 +70,10 @@ def main() -> None:
 
 
 def _run(options: argparse.Namespace, replicas: int, number: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "nodes.cli", "nexmark", "run", "q0", "--rate", str(options.rate), "--seconds",
-               str(options.seconds), "--nodes", "3", "--partitions", "6", "--seed", str(number), "--replicas",
-               str(replicas), "-D", f"node.standby_after_ms={options.standby_after_ms}", "--validate", "plain",
-               "--json"]  # fmt: skip
+    command = [sys.executable, "-m", "nodes.cli", "nexmark", "run", "q0", "--api", "procedural", "--rate",
+               str(options.rate), "--seconds", str(options.seconds), "--nodes", "3", "--partitions", "6", "--seed",
+               str(number), "--replicas", str(replicas), "-D",
+               f"node.standby_after_ms={options.standby_after_ms}", "--validate", "plain", "--json"]  # fmt: skip
     command += [] if options.healthy else ["--kill", "1@0.5"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     result = json.loads(done.stdout)

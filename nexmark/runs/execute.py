@@ -91,6 +91,7 @@ def _figures(plan: RunPlan, settings: Settings, log: Log, ran: Ran, outputs: lis
         ),
         steals=ran.steals,
         peak_uss_mb=round(ran.peak_bytes / 1e6, 1),
+        api=plan.form,
     )
 
 

@@ -19,6 +19,9 @@ RecordFormat = Literal["json", "arrow"]
 Api = Literal["procedural", "dataflow"]
 """A query as a processing function, or as a flow."""
 
+SLOWER_FLOWS = ("q4", "q4official")
+"""Queries whose flow costs more than 1.15 times the CPU of the processing function (docs/design/dataflow.md)."""
+
 TITLES = {name: query.title for name, query in (FLOWS | QUERIES).items()}
 """All queries: those of either form."""
 NOT_YET = tuple(f"q{n}" for n in range(23) if f"q{n}" not in TITLES)
@@ -37,7 +40,8 @@ class Kill:
 class RunPlan:
     """One run. ``rate`` (events a second of real time) is None where the whole input is there before the start.
 
-    ``dirty``: so many corrupt, late and future records each are added to every partition.
+    ``dirty``: so many corrupt, late and future records each are added to every partition. ``api`` None: that of
+    ``default_api``.
     """
 
     query: str
@@ -53,10 +57,10 @@ class RunPlan:
     dirty: int = 0
     max_future_skew_ms: int | None = None
     format: RecordFormat = "json"
-    api: Api = "procedural"
+    api: Api | None = None
 
     def __post_init__(self) -> None:
-        check_query(self.query, self.api)
+        check_query(self.query, self.form)
         for name, least in (("events", 1), ("partitions", 1), ("nodes", 1)):
             if getattr(self, name) < least:
                 raise SettingsError(f"--{name} must be at least {least}, got {getattr(self, name)}")
@@ -69,15 +73,20 @@ class RunPlan:
             raise SettingsError("--kill of every node needs --restart-after, or no node is left to finish")
 
     @property
+    def form(self) -> Api:
+        """The form of the query that runs."""
+        return default_api(self.query) if self.api is None else self.api
+
+    @property
     def job_reference(self) -> str:
         """The job that node processes load."""
         options = "&".join(f"{name}={value}" for name, value in self.job_options.items())
-        module = "nexmark.queries" if self.api == "procedural" else "nexmark.flows"
+        module = "nexmark.queries" if self.form == "procedural" else "nexmark.flows"
         return f"{module}:{self.query}" + (f"?{options}" if options else "")
 
     def job(self) -> Job:
         """The same job."""
-        if self.api == "procedural":
+        if self.form == "procedural":
             return nexmark_job(self.query, **self.job_options)
         return nexmark_flow(self.query, **self.job_options).job
 
@@ -86,6 +95,11 @@ class RunPlan:
         """Arguments of ``nexmark_job`` and ``nexmark_flow``."""
         guard = {} if self.max_future_skew_ms is None else {"max_future_skew_ms": self.max_future_skew_ms}
         return guard | ({"atoms": 1} if self.format == "arrow" else {})
+
+
+def default_api(query: str) -> Api:
+    """The flow of a query, where there is one that is as fast as the processing function."""
+    return "dataflow" if query in FLOWS and query not in SLOWER_FLOWS else "procedural"
 
 
 def check_query(query: str, api: Api) -> None:
@@ -98,7 +112,7 @@ def check_query(query: str, api: Api) -> None:
     if query not in TITLES:
         raise UnknownName("query", query, [*TITLES])
     if api == "procedural" and query not in QUERIES:
-        raise SettingsError(f"{query} is there as a flow only: add --api dataflow")
+        raise SettingsError(f"{query} is there as a flow only: leave --api procedural out")
     if api == "dataflow" and query not in FLOWS:
         raise SettingsError(f"{query} is no flow yet: leave --api dataflow out")
 

@@ -39,6 +39,7 @@ class NexmarkResult(msgspec.Struct):
     generator: str = "plain"
     generate_s: float = 0.0
     wall_s: float = 0.0
+    api: str = "procedural"
 
 
 def as_text(result: NexmarkResult) -> str:
@@ -50,7 +51,7 @@ def as_text(result: NexmarkResult) -> str:
         f"{result.accepted:,} accepted + {result.filtered:,} filtered + {result.late:,} late + {result.dead:,} dead"
     )
     lines = [
-        f"{result.query}: {result.outputs:,} results from {result.events:,} events on {result.partitions} partitions, "
+        f"{result.query} ({result.api}): {result.outputs:,} results from {result.events:,} events on {result.partitions} partitions, "
         f"{result.nodes} nodes, killed {result.killed or 'none'}",
         f"  in = {identity} {'(holds)' if result.conserved else '(DOES NOT HOLD)'}",
         f"  {result.events_per_s:,.0f} events/s, {result.repeats_dropped} duplicates dropped, "

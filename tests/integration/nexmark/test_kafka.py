@@ -99,7 +99,7 @@ def test_a_job_that_is_stopped_goes_on_and_its_results_are_proven(bootstrap: str
     with Command(*fleet, "--bounded") as command:
         done = command.json()
     assert done["ending"] == "done" and done["taken"] == 50_000 and done["conserved"]
-    code, proof, said = holon("nexmark", "validate", "q7max", "--validate", "plain", *place)
+    code, proof, said = holon("nexmark", "validate", "q7max", "--api", "procedural", "--validate", "plain", *place)
     assert code == 0 and proof["validated"] is True, said
     with KafkaLog(bootstrap, prefix="stopped.") as log:
         log.delete_topics(list(log.topics()))

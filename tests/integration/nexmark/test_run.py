@@ -36,12 +36,12 @@ def holon(*arguments: str, timeout_s: float = 550) -> tuple[int, Any, str]:
 @pytest.mark.parametrize("query", share_of(QUERIES, 3, __name__))
 def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
     code, result, said = holon(
-        "nexmark", "run", query, "--events", "150000", "--partitions", "4", "--nodes", "2", "--kill", "1@0.3", *FINE,
-        "--dirty", "3", "--seed", "11", "--generator", "plain", "--validate", "plain",
+        "nexmark", "run", query, "--api", "procedural", "--events", "150000", "--partitions", "4", "--nodes", "2",
+        "--kill", "1@0.3", *FINE, "--dirty", "3", "--seed", "11", "--generator", "plain", "--validate", "plain",
     )  # fmt: skip
     assert code == 0, f"{result}\n{said}"
     assert result["validated"] is True and result["differences"] == 0
-    assert result["killed"] == [1]
+    assert result["killed"] == [1] and result["api"] == "procedural"
     assert result["events"] == 150_000 + 4 * 9
     assert result["dead"] == 4 * 6, "corrupt and future records"
     assert result["late"] == (0 if query in ("q0", "q1", "q2", "q4official", "q8") else 4 * 3), "q8 filters bids"
@@ -84,8 +84,8 @@ def test_spark_proves_a_flow_with_a_kill_and_bad_atoms(query: str) -> None:
 def test_atoms_are_exact_with_a_node_killed_and_bad_ones_among_them() -> None:
     """``dirty`` adds damaged atoms, and late and future bids in atoms of their own."""
     code, result, said = holon(
-        "nexmark", "run", "q7", "--format", "arrow", "--events", "150000", "--partitions", "4", "--nodes", "2",
-        "--kill", "1@0.3", "-D", "node.batch_max_records=1", "-D", "node.heartbeat_interval_ms=10",
+        "nexmark", "run", "q7", "--api", "procedural", "--format", "arrow", "--events", "150000", "--partitions", "4",
+        "--nodes", "2", "--kill", "1@0.3", "-D", "node.batch_max_records=1", "-D", "node.heartbeat_interval_ms=10",
         "--dirty", "5", "--seed", "11", "--generator", "plain", "--validate", "plain",
     )  # fmt: skip
     assert code == 0, f"{result}\n{said}"
@@ -103,7 +103,7 @@ def test_every_node_is_killed_once_and_comes_back() -> None:
         "--generator", "plain", "--validate", "plain",
     )  # fmt: skip
     assert code == 0, f"{result}\n{said}"
-    assert sorted(result["killed"]) == [0, 1, 2] and result["validated"] is True
+    assert sorted(result["killed"]) == [0, 1, 2] and result["validated"] is True and result["api"] == "dataflow"
 
 
 @pytest.mark.long
@@ -157,7 +157,7 @@ def test_a_wrong_result_is_found(tmp_path: Path) -> None:
     [
         (["nexmark", "run", "q77"], 2, "q7"),
         (["nexmark", "run", "q9"], 2, "yet"),
-        (["nexmark", "run", "q11"], 2, "--api dataflow"),
+        (["nexmark", "run", "q11", "--api", "procedural"], 2, "--api procedural"),
         (["nexmark", "run", "query1", "--api", "dataflow"], 2, "no flow"),
         (["nexmark", "run", "q7", "--kill", "1"], 2, "NODE@FRACTION"),
         (["nexmark", "run", "q7", "--kill", "5@0.5"], 2, "nodes count from 0"),

@@ -128,10 +128,23 @@ def test_rows_are_named_in_snake_case_and_have_times_as_numbers() -> None:
 
 def test_a_query_that_has_the_other_form_only_is_refused_by_name() -> None:
     assert RunPlan("q11", api="dataflow", format="arrow").job_reference == "nexmark.flows:q11?atoms=1"
-    assert RunPlan("q7").job_reference == "nexmark.queries:q7"
-    for query, api, says in (("q11", "procedural", "add --api dataflow"), ("query1", "dataflow", "no flow yet")):
+    for query, api, says in (
+        ("q11", "procedural", "leave --api procedural out"),
+        ("query1", "dataflow", "no flow yet"),
+    ):
         with pytest.raises(SettingsError, match=says):
             RunPlan(query, api=api)  # type: ignore[arg-type]
+
+
+def test_runs_take_the_flow_where_there_is_one_that_is_as_fast() -> None:
+    slow = {query for query in QUERIES if RunPlan(query).job_reference == f"nexmark.queries:{query}"}
+    assert slow == {"q4", "q4official", "query1"}
+    assert {RunPlan(query).job_reference for query in {*FLOWS} - slow} == {
+        f"nexmark.flows:{q}" for q in {*FLOWS} - slow
+    }
+    plan = RunPlan("q7", api="procedural", format="arrow")
+    assert (plan.job_reference, plan.form) == ("nexmark.queries:q7?atoms=1", "procedural")
+    assert plan.job().fingerprint() != RunPlan("q7", format="arrow").job().fingerprint()
 
 
 def test_the_events_of_a_flow_are_not_made_as_objects() -> None:
