@@ -193,6 +193,8 @@ class ColumnView(Mapping[str, Column]):
 
 
 def _taken(column: Column, index: Indices) -> Column:
+    if type(column) is np.ndarray:  # as most are
+        return column[index]
     if isinstance(column, tuple):
         return tuple(_taken(part, index) for part in column)
     return take_columns({VALUE: column}, index)[VALUE]

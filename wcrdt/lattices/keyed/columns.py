@@ -185,7 +185,8 @@ class KeyedColumns:
 
     def _grow(self, keys: Keys, new: Indices, numbers: Ints) -> None:
         if len(new):
-            self.index.add(keys.take(new), numbers[new])
+            # Of ints the numbers are the keys.
+            self.index.add(keys if keys.form == "i" else keys.take(new), numbers[new])
             self.height += len(new)
 
     def leq(self, other: KeyedColumns) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from wcrdt.codec import require
 from wcrdt.distinct import numbered
 from wcrdt.lattice import type_of_wire
-from wcrdt.lattices.columns import Groups, Indices, Ints, group_ints, int_column, rows_of, take
+from wcrdt.lattices.columns import Groups, Indices, Ints, bounds, group_ints, int_column, rows_of, take
 from wcrdt.lattices.keyed.int_index import IntIndex, factor, with_room
 from wcrdt.lattices.keyed.packing import narrow, widened
 from wcrdt.lattices.keyed.spans import KeySpans, SpanStore, equal, hashes, sort_columns
@@ -205,7 +205,7 @@ def grouped(column: Any) -> tuple[Keys, Groups] | None:
     """
     numbers = int_column(column)
     if numbers is not None:
-        low, high = int(numbers.min()), int(numbers.max())
+        low, high = bounds(numbers)
         if high - low < _COUNTED * len(numbers):
             groups, present = Groups.of_codes(numbers - low if low else numbers)
             return Keys("i", [present + low]), groups
