@@ -225,9 +225,10 @@ class Admission:
         keep = self._matching(batch)
         late = self._late(batch, before, keep, rows)
         dead.sort(key=place_in_run)
-        filtered = len(rows) - int(np.count_nonzero(keep)) - len(late)
+        kept = int(np.count_nonzero(keep))  # of few rows a tenth of what any() and all() cost
+        filtered = len(rows) - kept - len(late)
         last = int(after[-1]) if len(after) else watermark_ms
-        if not keep.all():
+        if kept < len(keep):
             index = np.flatnonzero(keep)
             batch, before, after, rows = batch.take(index), before[index], after[index], rows[index]
         return Admitted(batch, before, after, rows, late, dead, filtered, last, events)
@@ -246,7 +247,7 @@ class Admission:
         refused = (times >= MAX_TS_MS) | (times <= -MAX_TS_MS)
         if self.guard_ms is not None:  # one record must not close all windows; below 0: it has no log timestamp
             refused |= (times > log_ts_ms + self.guard_ms) & (log_ts_ms >= 0)
-        if not refused.any():
+        if not np.count_nonzero(refused):
             return times, bad
         known = {row for row, _ in bad}
         absurd = [row for row in np.flatnonzero(refused).tolist() if row not in known]
@@ -307,8 +308,10 @@ class Admission:
         """Rows that no window takes any more; they are cleared from ``keep``."""
         if not self.assigners or len(batch) == 0:
             return []
-        late = []
         behind = keep & (batch.ts_ms < before)
+        if not np.count_nonzero(behind):
+            return []
+        late = []
         for position in np.flatnonzero(behind).tolist():
             ts = int(batch.ts_ms[position])
             if self.is_late(ts, int(before[position])):

@@ -132,7 +132,7 @@ class NexmarkColumns:
         good = columns["time_ms"] != INVALID_TIME
         if "auction.expires" in columns:
             good &= (kinds != AUCTION) | (columns["auction.expires"] != INVALID_TIME)
-        if not good.all():  # type: ignore[union-attr]
+        if np.count_nonzero(good) < len(good):  # type: ignore[arg-type]
             index = np.arange(count) if index is None else index
             bad = sorted([*bad, *((int(row), "not a valid time") for row in index[~good])])
             keep = np.flatnonzero(good)

@@ -99,6 +99,8 @@ class Compiled:
 
 
 _BYTE = ctypes.c_char
+_CELL = ctypes.c_int64
+_CELLS = _CELL * 2  # the result, and the place of an exception
 
 
 def _function(address: int, arguments: int) -> Callable[..., int]:
@@ -106,10 +108,11 @@ def _function(address: int, arguments: int) -> Callable[..., int]:
     code = kind(address)
 
     def call(*values: int) -> int:
-        result, unused = ctypes.c_int64(), ctypes.c_void_p()
-        status = code(ctypes.addressof(result), ctypes.addressof(unused), *values)
+        cells = _CELLS()
+        at = ctypes.addressof(cells)
+        status = code(at, at + ctypes.sizeof(_CELL), *values)
         assert status == 0, f"a compiled loop gave status {status}"
-        return result.value
+        return cells[0]
 
     return call
 

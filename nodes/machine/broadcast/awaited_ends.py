@@ -85,9 +85,13 @@ class AwaitedEnds:
         sent, now = record.broadcast_watermark_ms - lateness, record.watermark_ms - lateness
         if sent >= now:
             return BEFORE_TIME_MS
-        held = record.contributions.items()
-        ends = (last_end(self._shapes[name].panes, each, now) for name, windows in held for each in windows)
-        closed = max((end for end in ends if end is not None and end > sent), default=None)
+        closed: int | None = None
+        for name, windows in record.contributions.items():
+            panes = self._shapes[name].panes
+            for held in windows:
+                end = held.end_ms if panes is None else last_end(panes, held, now)
+                if end is not None and sent < end <= now and (closed is None or end > closed):
+                    closed = end
         if closed is None and record.broadcast_watermark_ms <= self._replica.frontier_ms:
             shard = self._task.scope.shared.shard
             known = [self._replica] if shard is None else [self._replica, shard]

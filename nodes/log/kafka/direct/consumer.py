@@ -35,7 +35,8 @@ from nodes.log.kafka.confluent_reader import (
     Where,
 )
 from nodes.log.kafka.direct.connection import FETCH, EpochEnd, Leader, Lost
-from nodes.log.kafka.direct.fetch_requests import VERSION, Fetcher, FetchPosition, Passed, Refused
+from nodes.log.kafka.direct.fetch_requests import VERSION, Fetcher, Passed, Refused
+from nodes.log.kafka.direct.fetched.positions import FetchPosition
 from nodes.log.kafka.direct.leaders import Finder, Found, Wanted, addresses
 from nodes.log.kafka.direct.security import Dialer
 
@@ -190,7 +191,11 @@ class DirectReader:
         return found
 
     def _has(self, phase: Phase) -> bool:
-        return any(own.phase is phase for own in self._owned.values())
+        return any(own.phase is phase for own in self._without_fetcher())
+
+    def _without_fetcher(self) -> list[_Own]:
+        """All that are not ``FETCHING``: mostly none, and this is called each time that something is read."""
+        return [own for own in self._owned.values() if own.fetcher is None]
 
     def _is_current(self, one: Arrived) -> bool:
         """Whether confluent-kafka still reads this partition; follows its position."""
@@ -227,6 +232,8 @@ class DirectReader:
 
     def _search_leaders(self, now_s: float) -> None:
         """Search for the leaders of what is not read, one search at a time."""
+        if not self._without_fetcher():
+            return
         searching = [own for own in self._owned.values() if own.phase is Phase.SEARCHING]
         back = [own for own in self._owned.values() if own.phase is Phase.LEFT and own.again_s <= now_s]
         if not (searching or back) or self._finder.busy or now_s < self._search_s:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 import threading
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
 _LENGTH, _FLAGS = struct.Struct(">i"), struct.Struct(">h")
 _HEAD = struct.Struct(">iiBIh")
 """Bytes that follow, the leader's epoch, magic, checksum, flags."""
-_LENGTH_AT = 8
+_LENGTH_AT, _MAGIC_AT = 8, 16
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEAD_BYTES = 16
 INFLATED_BYTES = 64 << 20
@@ -22,6 +24,13 @@ INFLATED_BYTES = 64 << 20
 RUN_BYTES = 8 << 20
 """So many plain bytes are made at once, of batches that follow each other: a walk and an array for each cost more."""
 _room = threading.local()
+Codec = Callable[[memoryview, memoryview], int]
+"""Inflates the former into the latter; gives how many bytes it takes."""
+
+
+def is_compressed(data: memoryview, at: int, end: int) -> bool:
+    """Whether a batch of magic 2 begins there, as far as its head says, whose records are compressed."""
+    return end - at >= HEAD_BYTES and data[at + _MAGIC_AT] == MAGIC and bool(data[at + SUMMED_FROM + 1] & CODEC)
 
 
 def inflated(
@@ -32,36 +41,40 @@ def inflated(
     Their checksums are not made anew. The bytes lie in ``room``, or in this thread's, until the next call. The batches
     end before one that cannot be inflated, does not fit there, is not compressed, or is damaged. This thread's room has
     ``INFLATED_BYTES`` for records.
-
-    The first batch is whole, of magic 2, with a checksum that was right.
     """
-    room, filled, first = _scratch() if room is None else room, 0, at
-    try:
-        import cramjam
-    except ImportError:
-        return at, room[:0]
-    codecs = {
-        1: cramjam.gzip.decompress_into,
-        2: _snappy,
-        3: cramjam.lz4.decompress_into,
-        4: cramjam.zstd.decompress_into,
-    }
+    room, filled, (codecs, errors) = _scratch() if room is None else room, 0, _codecs()
     while end - at >= HEAD_BYTES and filled < RUN_BYTES:
         length, _, magic, crc, flags = _HEAD.unpack_from(data, at + _LENGTH_AT)
         behind, codec = at + BEFORE_LENGTH + length, codecs.get(flags & CODEC)
         if magic != MAGIC or codec is None or not at + HEAD_BYTES <= behind <= end:
             break
-        if at > first and checksum(at + SUMMED_FROM, behind) != crc:
+        if checksum(at + SUMMED_FROM, behind) != crc:
             break
         try:
             size = codec(data[at + HEAD_BYTES : behind], room[filled + HEAD_BYTES :])
-        except (cramjam.DecompressionError, struct.error):
+        except errors:
             break  # also where it does not fit
         room[filled : filled + HEAD_BYTES] = data[at : at + HEAD_BYTES]
         _LENGTH.pack_into(room, filled + _LENGTH_AT, HEAD_BYTES - BEFORE_LENGTH + size)
         _FLAGS.pack_into(room, filled + SUMMED_FROM, flags & ~CODEC)
         at, filled = behind, filled + HEAD_BYTES + size
     return at, room[:filled]
+
+
+@functools.cache
+def _codecs() -> tuple[dict[int, Codec], tuple[type[Exception], ...]]:
+    """By a batch's flags, and the errors that they raise; none where cramjam is missing."""
+    try:
+        import cramjam
+    except ImportError:
+        return {}, ()
+    codecs: dict[int, Codec] = {
+        1: cramjam.gzip.decompress_into,
+        2: _snappy,
+        3: cramjam.lz4.decompress_into,
+        4: cramjam.zstd.decompress_into,
+    }
+    return codecs, (cramjam.DecompressionError, struct.error)
 
 
 def _scratch() -> memoryview:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodes.log.kafka.direct.connection import FETCH, Cursor, Lost, Wire
-from nodes.log.kafka.direct.fetch_requests import VERSION, FetchPosition, fetch_request
+from nodes.log.kafka.direct.fetch_requests import VERSION
 from nodes.log.kafka.direct.fetched.batch_format import (
     ABORTED,
     APPEND_TIME,
@@ -19,6 +19,8 @@ from nodes.log.kafka.direct.fetched.batch_format import (
     PARTITION,
     TRANSACTIONAL,
 )
+from nodes.log.kafka.direct.fetched.positions import FetchPosition
+from nodes.log.kafka.direct.fetched.session import single_request
 from nodes.log.kafka.direct.leaders import CONNECT_S, Wanted, addresses, find
 from nodes.log.kafka.direct.security import Dialer
 
@@ -76,7 +78,7 @@ def _last(wire: Wire, place: FetchPosition) -> BatchHead | Lost | None:
     """Of the last batch with records, from this place back."""
     head = None
     for _ in range(_MOST_MARKERS):
-        answer = wire.request(FETCH, VERSION, fetch_request([place], 0))
+        answer = wire.request(FETCH, VERSION, single_request(place))
         if isinstance(answer, Lost):
             return answer
         found = _head(Cursor(answer))

@@ -10,7 +10,8 @@ import pytest
 
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.direct.connection import Answer, Wire, text
-from nodes.log.kafka.direct.fetch_requests import Fetcher, FetchPosition, Passed, Refused
+from nodes.log.kafka.direct.fetch_requests import Fetcher, Passed, Refused
+from nodes.log.kafka.direct.fetched.positions import FetchPosition
 from tests.unit.kafka_batches import TRANSACTIONAL, Row, batch, marker
 
 TOPIC = "events"

@@ -8,17 +8,10 @@ from typing import Any, cast
 import pytest
 
 from nodes.compiled.loading import Compiled
-from nodes.log.kafka.direct import fetch_requests as kafka_fetch
 from nodes.log.kafka.direct.connection import Answer, Lost, Wire, text
-from nodes.log.kafka.direct.fetch_requests import (
-    ANSWER_BYTES,
-    PARTITION_BYTES,
-    SILENT_S,
-    Fetcher,
-    FetchPosition,
-    Passed,
-    Refused,
-)
+from nodes.log.kafka.direct.fetch_requests import SILENT_S, Fetcher, Passed, Refused
+from nodes.log.kafka.direct.fetched import positions
+from nodes.log.kafka.direct.fetched.positions import ANSWER_BYTES, PARTITION_BYTES, FetchPosition
 from tests.unit.kafka_batches import Row, batch
 
 TOPIC = "events"
@@ -68,7 +61,7 @@ def cut_off(data: bytes) -> bytes:
 def test_once_the_size_of_batches_is_known_little_is_sent_in_vain(
     loops: Compiled, monkeypatch: pytest.MonkeyPatch, partitions: int
 ) -> None:
-    monkeypatch.setattr(kafka_fetch, "PARTITION_BYTES", 56_000)
+    monkeypatch.setattr(positions, "PARTITION_BYTES", 56_000)
     batches = [batch([Row(n, 0, b"x" * (19_000 + 97 * (n % 5)))], base=n, last=n) for n in range(30)]
     log = b"".join(batches)
     broker = Broker([log] * partitions)

@@ -12,8 +12,9 @@ import pytest
 from holon.columnar.payloads import PAD_BYTES
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.direct.connection import Wire
-from nodes.log.kafka.direct.fetch_requests import SMALL_BYTES, Fetcher, FetchPosition, Refused
+from nodes.log.kafka.direct.fetch_requests import Fetcher, Refused
 from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, RUN_BYTES, inflated
+from nodes.log.kafka.direct.fetched.positions import SMALL_BYTES, FetchPosition
 from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
 from tests.unit.kafka_batches import Row, batch, crc32c
 from tests.unit.nodes.log.kafka.direct.test_fetch_requests import TOPIC, Broker

@@ -1,0 +1,247 @@
+"""Sessions of fetch requests: a broker that keeps one by the rules of KIP-227 gives every record once, in order."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any, cast
+
+import pytest
+
+from nodes.compiled.loading import Compiled
+from nodes.log.kafka.direct.connection import Answer, Cursor, Lost, Wire, text
+from nodes.log.kafka.direct.fetch_requests import Fetcher, Passed, Refused
+from nodes.log.kafka.direct.fetched.batch_format import PARTITION
+from nodes.log.kafka.direct.fetched.positions import FetchPosition
+from nodes.log.kafka.direct.fetched.session import FORGOTTEN, OTHER_EPOCH
+from tests.unit.kafka_batches import Row, batch
+
+TOPICS, PARTITIONS = ("control", "deltas", "events"), 4
+Where = tuple[str, int]
+ALL = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
+_NO_LEADER = 6
+
+
+class SessionBroker(Wire):
+    """Has logs of batches and one session; gives at most ``room_bytes`` an answer, and at least a batch.
+
+    ``refuses``: the next request gets this error. ``named``: of each request its session's epoch, how many partitions
+    it has, and how many it forgets. ``given``: how many partitions its answer has.
+    """
+
+    def __init__(self, room_bytes: int = 1 << 20) -> None:
+        self.logs: dict[Where, list[bytes]] = {where: [] for where in ALL}
+        self.ends = dict.fromkeys(ALL, 0)
+        self.keeps, self.refuses, self.leaves = True, 0, set[Where]()
+        self.session, self.epoch = 0, 0
+        self.named: list[tuple[int, int, int]] = []
+        self.given: list[int] = []
+        self._room_bytes, self._body = room_bytes, b""
+        self._known: dict[Where, int] = {}  # offsets, in the order in which answers are made
+        self._said: dict[Where, int] = {}
+
+    def append(self, where: Where, count: int) -> None:
+        """A batch of so many records; each says where it is."""
+        base = self.ends[where]
+        rows = [Row(base + k, 0, f"{where} {base + k}".encode()) for k in range(count)]
+        self.ends[where] = base + count
+        self.logs[where].append(batch(rows, base=base, last=base + count - 1))
+
+    def flush(self) -> None:
+        return None
+
+    def send(self, api: int, version: int, *parts: Any) -> int:
+        cursor = Cursor(b"".join(parts))
+        cursor.take(struct.calcsize(">iiiib"))
+        session, epoch = cursor.number(4), cursor.number(4)
+        wanted: dict[Where, int] = {}
+        for _ in range(cursor.number(4)):
+            topic = cursor.text()
+            for _ in range(cursor.number(4)):
+                partition, _, offset, *_ = (cursor.number(size) for size in (4, 4, 8, 8, 4))
+                wanted[topic, partition] = offset
+        gone: list[Where] = []
+        for _ in range(cursor.number(4)):
+            topic = cursor.text()
+            gone += [(topic, cursor.number(4)) for _ in range(cursor.number(4))]
+        assert cursor.text() == "" and not cursor.broken
+        self.named.append((epoch, len(wanted), len(gone)))
+        error = self.refuses
+        if not error and epoch > 0 and (session, epoch) != (self.session, self.epoch):
+            error = FORGOTTEN if session != self.session else OTHER_EPOCH
+        if error:
+            self.refuses = 0
+            self._body = struct.pack(">ihii", 0, error, 0, 0)
+        else:
+            self._body = self._answer(epoch == 0, wanted, gone)
+        return 1
+
+    def _answer(self, full: bool, wanted: dict[Where, int], gone: list[Where]) -> bytes:
+        if full:
+            self.session, self.epoch = self.session + self.keeps, 0
+            self._known, self._said = {}, {}
+        for where in gone:
+            del self._known[where]
+        self._known |= wanted
+        self.epoch += 1
+        parts, left = list[bytes](), self._room_bytes
+        for where, offset in list(self._known.items()):
+            data = b""
+            for one in self.logs[where]:
+                base, last = struct.unpack_from(">q", one)[0], struct.unpack_from(">i", one, 23)[0]
+                if base + last >= offset and (len(one) <= left or left == self._room_bytes):
+                    data, left = data + one, left - len(one)
+                elif base + last >= offset:
+                    break
+            error, end = _NO_LEADER if where in self.leaves else 0, self.ends[where]
+            if full or data or error or self._said.get(where) != end:
+                head = PARTITION.pack(where[1], error, end, end, 0, -1)
+                data = b"" if error else data
+                parts.append(text(where[0]) + struct.pack(">i", 1) + head + struct.pack(">ii", -1, len(data)) + data)
+                self._said[where] = end
+                if data:
+                    self._known[where] = self._known.pop(where)
+        self.given.append(len(parts))
+        return struct.pack(">ihii", 0, 0, self.session if self.keeps else 0, len(parts)) + b"".join(parts)
+
+    def receive(self, room: Any) -> Answer:
+        into = room(len(self._body))[: len(self._body)]
+        into[:] = self._body
+        return Answer(1, into)
+
+
+class Reading:
+    """A fetcher of all partitions, and which records it gave."""
+
+    def __init__(self, loops: Compiled, broker: SessionBroker) -> None:
+        self.fetcher = Fetcher(cast("Wire", broker), loops, {}, None, 20)
+        self.values: dict[Where, list[bytes]] = {where: [] for where in ALL}
+        for where in ALL:
+            self.add(where)
+
+    def add(self, where: Where) -> None:
+        """Go on there behind the last record."""
+        self.fetcher.add(FetchPosition(where, len(self.values[where]), epoch=0))
+
+    def take(self) -> list[Refused]:
+        """Take the records that have arrived; the refused partitions."""
+        found = self.fetcher.take()
+        assert not isinstance(found, Lost)
+        for one in found:
+            if not isinstance(one, Refused | Passed):
+                self.values[one[0], one[1]] += list(one[2].values)
+        return [one for one in found if isinstance(one, Refused)]
+
+    def is_all(self, broker: SessionBroker) -> bool:
+        """Whether all records were given, each once, in their order."""
+        return all(self.values[where] == [f"{where} {n}".encode() for n in range(broker.ends[where])] for where in ALL)
+
+
+def test_within_a_session_requests_and_answers_have_the_partitions_with_news(loops: Compiled) -> None:
+    broker = SessionBroker()
+    reading = Reading(loops, broker)
+    for _ in range(3):
+        reading.take()
+    broker.append(("events", 2), 3)
+    for _ in range(3):
+        reading.take()
+    assert reading.is_all(broker)
+    assert broker.named == [(0, 12, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 1, 0), (5, 0, 0)]
+    assert broker.given == [12, 0, 0, 1, 0, 0]
+
+
+def test_a_broker_without_room_for_sessions_gets_all_partitions_each_time(loops: Compiled) -> None:
+    broker = SessionBroker()
+    broker.keeps = False
+    reading = Reading(loops, broker)
+    for round_ in range(4):
+        broker.append(("control", round_), 2)
+        reading.take()
+    reading.take()
+    assert reading.is_all(broker) and broker.named == [(0, 12, 0)] * 5
+
+
+@pytest.mark.parametrize("error", [FORGOTTEN, OTHER_EPOCH])
+def test_after_an_error_of_the_session_another_one_begins(loops: Compiled, error: int) -> None:
+    broker = SessionBroker()
+    reading = Reading(loops, broker)
+    for where in ALL:
+        broker.append(where, 2)
+    reading.take()
+    broker.refuses = error
+    for _ in range(4):
+        reading.take()
+    assert reading.is_all(broker)
+    assert [epoch for epoch, *_ in broker.named] == [0, 1, 0, 1, 2] and broker.named[2][1] == 12
+
+
+def test_a_partition_that_is_no_longer_read_is_forgotten_and_one_that_returns_is_named_again(loops: Compiled) -> None:
+    broker = SessionBroker()
+    reading = Reading(loops, broker)
+    reading.take(), reading.take()
+    reading.fetcher.remove(("deltas", 0))
+    broker.append(("deltas", 0), 2)
+    reading.take(), reading.take()
+    assert broker.named[-1] == (3, 0, 0) and broker.named[-2] == (2, 0, 1) and not reading.values["deltas", 0]
+    reading.add(("deltas", 0))
+    reading.take(), reading.take()
+    assert broker.named[-2] == (4, 1, 0) and reading.is_all(broker)
+
+
+def test_a_partition_without_a_leader_is_refused_and_no_longer_part_of_the_session(loops: Compiled) -> None:
+    broker = SessionBroker()
+    reading = Reading(loops, broker)
+    reading.take(), reading.take()
+    broker.leaves.add(("events", 1))
+    reading.take()
+    (refused,) = reading.take()
+    assert refused.place.where == ("events", 1) and refused.moved
+    assert broker.named[-1] == (3, 0, 1)
+
+
+def disturb(rng: random.Random, broker: SessionBroker, reading: Reading, away: set[Where]) -> None:
+    """Something that parts the reader's and the broker's view, or that changes what is read."""
+    where = rng.choice(ALL)
+    match rng.choice(["leave or return", "replace", "refuse", "restart", "room", "leader"]):
+        case "leave or return" if where in away:
+            reading.add(where)
+            away.remove(where)
+        case "leave or return":
+            reading.fetcher.remove(where)
+            away.add(where)
+        case "replace" if reading.fetcher.remove(where):  # and back before a request could say so
+            reading.add(where)
+        case "refuse":
+            broker.refuses = rng.choice([FORGOTTEN, OTHER_EPOCH])
+        case "restart":
+            broker.session += 1
+        case "room":
+            broker.keeps = not broker.keeps
+        case "leader" if where not in away:
+            broker.leaves.add(where)
+        case _:
+            pass
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_happens_to_the_session_each_record_is_given_once_in_order(loops: Compiled, seed: int) -> None:
+    rng = random.Random(seed)
+    broker = SessionBroker(room_bytes=rng.choice([200, 1_000, 1 << 20]))
+    reading = Reading(loops, broker)
+    away: set[Where] = set()
+    for _ in range(300):
+        for where in rng.sample(ALL, rng.choice([0, 1, 4])):
+            broker.append(where, rng.randint(1, 4))
+        if rng.random() < 0.3:
+            disturb(rng, broker, reading, away)
+        for refused in reading.take():
+            broker.leaves.discard(refused.place.where)
+            away.add(refused.place.where)
+    broker.leaves.clear()
+    for where in sorted(away):
+        reading.add(where)
+    for _ in range(2_000):
+        reading.take()
+        if reading.is_all(broker):
+            break
+    assert reading.is_all(broker)
