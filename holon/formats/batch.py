@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +19,7 @@ Column = Any  # a numpy array, texts or a list, one entry a row
 Columns = Mapping[str, Column]
 
 
-@dataclass(slots=True, frozen=True)
-class Batch(Generic[E]):
+class Batch(msgspec.Struct, Generic[E], frozen=True):
     """``len(batch)`` rows; ``offsets`` and ``ts_ms`` (event time, ms) are int64 columns of that length.
 
     ``columns`` is empty where the format gives events, ``events`` is empty where it gives columns. Several rows have

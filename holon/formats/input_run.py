@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,8 +12,7 @@ from holon.columnar.payloads import BinaryColumn
 from holon.columnar.record_parts import RecordParts
 
 
-@dataclass(slots=True, frozen=True)
-class Input:
+class Input(msgspec.Struct, frozen=True):
     """A run of records of the input partition as columns (what the log's chunk holds, without the log).
 
     ``headers`` None: no record has one. ``passed``: offset of the last record before rows were left out; -1: none were.
@@ -42,7 +41,7 @@ class Input:
     def take(self, kept: NDArray[np.bool_]) -> Input:
         """The rows of a mask; the position passes the others all the same."""
         rows = np.flatnonzero(kept)
-        return replace(
+        return msgspec.structs.replace(
             self,
             offsets=self.offsets[rows],
             timestamps_ms=self.timestamps_ms[rows],

@@ -8,9 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,8 +40,7 @@ class Record(NamedTuple):
     headers: Mapping[str, bytes] = {}
 
 
-@dataclass(slots=True, frozen=True)
-class FetchedRecords:
+class FetchedRecords(msgspec.Struct, frozen=True):
     """A run of records of one partition as columns, all of the same length.
 
     ``offsets`` ascend but may have gaps (control records, compaction, retention); go on at ``next_offset``, which is

@@ -149,8 +149,7 @@ def broadcast_interval_ms(config: NodeConfig, run: JobRun) -> int:
     return max(config.broadcast_interval_ms, 1000 * run.partitions // config.broadcast_max_per_s)
 
 
-@dataclass(frozen=True, slots=True)
-class WantedInput:
+class WantedInput(msgspec.Struct, frozen=True):
     """Input that the shell should read next: from ``offset`` up to ``limit`` (exclusive; None: the log's end)."""
 
     partition: int

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from holon.outputs.identity import Ascent, LastSeen
 from holon.tracks.record_track import Input
 from wcrdt.replica.replica import SlotDelta
@@ -60,8 +62,7 @@ class ContributionsRead:
     values: Sequence[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class InputRead:
+class InputRead(msgspec.Struct, frozen=True):
     """Records of an input partition that this node processes under ``version``; ``more``: the read was cut short."""
 
     partition: int

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from holon.columnar.payloads import BinaryColumn
@@ -114,7 +114,7 @@ class RefusedRecords:
 
     def runs(self, batch: int) -> Iterator[Run]:
         for partition, run in self._records.runs(batch):
-            yield partition, replace(run, refused=self._refused[partition] or None)
+            yield partition, msgspec.structs.replace(run, refused=self._refused[partition] or None)
 
 
 def without_refused(records: ProfiledRecords, schemas: JudgedSchemas, batch: int) -> ProfiledRecords:

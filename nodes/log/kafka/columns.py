@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from confluent_kafka import KafkaError
 from numpy.typing import NDArray
@@ -21,8 +21,7 @@ ENOUGH_RECORDS = 4_000
 """Copying more than these costs as much as another turn of a node."""
 
 
-@dataclass(slots=True, frozen=True)
-class RecordRun:
+class RecordRun(msgspec.Struct, frozen=True):
     """A run of records of one partition; ``headers`` and ``keys`` None: none has one.
 
     Values and headers are ``BinaryColumn``, or lists where there are few. ``size``: bytes of values, headers and keys.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+import msgspec
 import pytest
 
 from nodes.log.contract import FetchedRecords, LogTruncated, OffsetOutOfRange, TopicPartition
@@ -67,7 +67,7 @@ class Rotten(MemoryLog):
         values = [
             b"rotten" if at == self.rotten else value for at, value in zip(chunk.offsets, chunk.values, strict=True)
         ]
-        return replace(chunk, values=values)
+        return msgspec.structs.replace(chunk, values=values)
 
 
 class Fleet:
