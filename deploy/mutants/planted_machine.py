@@ -360,20 +360,6 @@ MACHINE = (
         tests=("tests/unit/nodes/log/kafka/direct/test_in_flight_batches.py",),
     ),
     Mutant(
-        "a new session of fetches has the positions of the one before",
-        "nodes/log/kafka/direct/fetched/session.py",
-        "                place.sent_offset = -1\n",
-        "                pass\n",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
-    ),
-    Mutant(
-        "a partition that is no longer read stays in the session of fetches",
-        "nodes/log/kafka/direct/fetched/session.py",
-        "if where not in places]",
-        "if where in ()]",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
-    ),
-    Mutant(
         "heartbeats have a place at the broker",
         "nodes/log/kafka/unordered_producer.py",
         '{"enable.idempotence": False, "acks": "1"}',

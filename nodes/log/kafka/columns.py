@@ -77,6 +77,7 @@ class Tail:
         "end",
         "end_s",
         "fetched",
+        "paused",
         "pieces",
         "problem",
         "records",
@@ -92,7 +93,7 @@ class Tail:
         self.pieces: deque[RecordRun] = deque()
         self.records = 0
         self.buffered = 0
-        self.attached = False
+        self.attached = self.paused = False
         self.problem: KafkaError | None = None
         self.damaged = 0
         self.end, self.end_s = -1, float("-inf")

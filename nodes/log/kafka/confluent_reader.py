@@ -61,6 +61,9 @@ class Reader(Protocol):
     def incremental_unassign(self, partitions: Sequence[KafkaPartition]) -> None:
         """Read these no longer."""
 
+    def pause(self, partitions: Sequence[KafkaPartition]) -> None:
+        """Request no more of these until they are assigned again; records on their way may still be given."""
+
     def take(self, timeout_s: float) -> list[Arrived]:
         """Wait at most so long for the first record or event, and take what is there then, in order."""
         ...
@@ -99,6 +102,10 @@ class ConfluentReader:
 
     def incremental_unassign(self, partitions: Sequence[KafkaPartition]) -> None:
         self._consumer.incremental_unassign(list(partitions))
+
+    def pause(self, partitions: Sequence[KafkaPartition]) -> None:
+        """See ``Reader``; the client drops its records on their way."""
+        self.incremental_unassign(partitions)
         for one in partitions:
             self._epochs.pop((one.topic, one.partition), None)
 

@@ -77,7 +77,7 @@ class Follower:
         """See ``Log.poll``: the records that have arrived, without a request for the end."""
         tail = self._tail_at(where, offset)
         tail.drop_before(offset)
-        if not tail.attached:
+        if not tail.attached and not tail.is_full():
             self._attach(tail)
         if not tail.has_some() and tail.problem is None:
             if time.monotonic() - self._pumped_s > PUMP_INTERVAL_S:
@@ -267,12 +267,17 @@ class Follower:
                 raise self._connection.translated(reason(error), f"requesting topic {tail.where.topic!r}") from error
             self._learned.add(name)
         self._reader.incremental_assign([self._kafka(tail.where, tail.fetched)])
-        tail.attached = True
+        tail.attached, tail.paused = True, False
 
     def _detach(self, tail: Tail) -> None:
-        if tail.attached:
+        if tail.attached or tail.paused:
             self._reader.incremental_unassign([self._kafka(tail.where, tail.fetched)])
-            tail.attached = False
+            tail.attached = tail.paused = False
+
+    def _pause(self, tail: Tail) -> None:
+        """Enough has arrived; records on their way would have been sent for nothing."""
+        self._reader.pause([self._kafka(tail.where, tail.fetched)])
+        tail.attached, tail.paused = False, True
 
     def _pump(self, timeout_s: float) -> None:
         """Wait for a record or an event at most so long, and take all that are there then."""
@@ -289,8 +294,8 @@ class Follower:
             # Records behind an error wait until that is mended, or it would be skipped.
             if tail is not None and tail.problem is None:
                 tail.add_piece(piece)
-                if tail.is_full():
-                    self._detach(tail)
+                if tail.is_full() and not tail.paused:
+                    self._pause(tail)
         self._pumped_s = time.monotonic()
 
     def _tail_at_place(self, topic: str, partition: int) -> Tail | None:
@@ -298,7 +303,7 @@ class Follower:
         if where is None:
             where = self._places[topic, partition] = TopicPartition(topic[len(self._prefix) :], partition)
         tail = self._tails.get(where)
-        return tail if tail is not None and tail.attached else None
+        return tail if tail is not None and (tail.attached or tail.paused) else None
 
     def _noted(self, event: PartitionEvent, error: KafkaError) -> None:
         """An event that comes as a message. Without a partition it concerns the connection."""

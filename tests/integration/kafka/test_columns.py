@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from nexmark.loading import Stream
 from nexmark.queries import TOPIC, nexmark_job
 from nodes.compiled import loading as compiled
 from nodes.log.contract import FetchedRecords, Log
+from nodes.log.kafka.direct.fetched.inflate import inflated
 from tests.integration.kafka_broker import session_log
 from tests.integration.log_makers import read_by_columns
 from tests.unit.nexmark_records import ALIVE, DEAD
@@ -53,6 +55,33 @@ def test_a_backlog_is_read_as_it_was_written_with_the_headers_that_are_asked_for
         expected = [b""] * RECORDS if place[0] == "bare" else headers
         assert [header for chunk in chunks for header in chunk.headers] == expected
         assert [offset for chunk in chunks for offset in chunk.offsets.tolist()] == list(range(RECORDS))
+
+
+def test_a_compressed_backlog_is_inflated_once_though_its_reader_is_slower_than_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain_bytes = [0]
+
+    def counted(*arguments: Any) -> tuple[int, memoryview]:
+        behind, plain = inflated(*arguments)
+        plain_bytes[0] += len(plain)
+        return behind, plain
+
+    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.inflated", counted)
+    values = [b"%d " % row * 8 for row in range(200_000)]
+    with session_log(tmp_path) as log:
+        log.create_topic("packed", 1)
+        assert compiled.ensure(), "numba is part of the development environment"
+        assert log.use_columns()
+        install(None)
+        for start in range(0, len(values), APPENDED):
+            log.send("packed", 0, values[start : start + APPENDED])
+        log.poll_acks(wait=True)
+        found: list[bytes] = []
+        while len(found) < len(values):
+            found += log.read("packed", 0, len(found), max_records=20_000).values
+    assert found == values
+    assert 0 < plain_bytes[0] < 1.2 * sum(map(len, values)) + 12 * len(values)
 
 
 @pytest.mark.parametrize("already", [False, True])

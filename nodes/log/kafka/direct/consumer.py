@@ -80,6 +80,8 @@ class _Own:
     since_s: float = field(default_factory=time.monotonic)
     left_because: str = ""
     """The last reason why it was left."""
+    paused: bool = False
+    """Nothing is requested of it, though its leader is known."""
 
     def search_leader(self) -> None:
         """From now on its leader is looked for."""
@@ -139,6 +141,12 @@ class DirectReader:
     def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
         for one in partitions:
             where = one.topic, one.partition
+            own = self._owned.get(where)
+            if own is not None and own.fetcher is not None:
+                if own.fetcher.resume(where, one.offset):
+                    own.paused = False
+                    continue
+                own.fetcher.remove(where)
             known_offset, known_epoch = self._left.pop(where, (-1, -1))
             self._owned[where] = _Own(where, one.offset, known_epoch if known_offset == one.offset else -1)
         self._search_s = 0.0
@@ -156,6 +164,16 @@ class DirectReader:
                 if place is not None:
                     own.offset, own.epoch = place.offset, place.read_epoch
             self._left[own.where] = own.offset, own.epoch
+
+    def pause(self, partitions: Sequence[KafkaPartition]) -> None:
+        """See ``Reader``. A partition whose leader is known stays with its connection, so that no search follows."""
+        for one in partitions:
+            own = self._owned.get((one.topic, one.partition))
+            if own is not None and own.fetcher is not None:
+                own.paused = True
+                own.fetcher.pause(own.where)
+            else:
+                self.incremental_unassign([one])
 
     # --- what has arrived --------------------------------------------------------------------------------------------
 
@@ -310,6 +328,8 @@ class DirectReader:
     def _read_here(self, own: _Own, fetcher: Fetcher, leader: Leader) -> None:
         own.fetcher, own.phase = fetcher, Phase.FETCHING
         fetcher.add(FetchPosition(own.where, own.offset, leader.epoch, own.epoch))
+        if own.paused:  # when its leader moved, or the connection was lost
+            fetcher.pause(own.where)
 
     def _refused(self, refused: Refused) -> None:
         own = self._owned[refused.place.where]

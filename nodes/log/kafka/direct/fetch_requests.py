@@ -33,6 +33,8 @@ VERSION = 11
 """The last of the old form. Since 9 a request names the leader's epoch, so that another leader refuses it."""
 BUFFER_BYTES = ANSWER_BYTES + (64 << 10)
 _SPARE = 4
+PLAIN_BYTES = 32 << 20
+"""So many bytes of a partition are inflated of one answer: a small one may hold any number of equal records."""
 _ANSWER = struct.Struct(">ihii")
 """An answer begins with its throttle time, an error, its session and the number of topics."""
 _TOPIC = struct.Struct(">h")
@@ -84,6 +86,7 @@ class Fetcher:
     ) -> None:
         self.wire = wire
         self.places: dict[Where, FetchPosition] = {}
+        self._paused: set[Where] = set()
         self._loops = loops
         self._requested_headers = requested_headers
         self._bare = bare
@@ -105,7 +108,18 @@ class Fetcher:
 
     def remove(self, where: Where) -> FetchPosition | None:
         """Read it no longer; what is on its way of it is dropped."""
+        self._paused.discard(where)
         return self.places.pop(where, None)
+
+    def pause(self, where: Where) -> None:
+        """Request no more of it for now; what is on its way is given."""
+        self._paused.add(where)
+
+    def resume(self, where: Where, offset: int) -> bool:
+        """Request it again; False if it is not read here, or reading would not go on at that offset."""
+        self._paused.discard(where)
+        place = self.places.get(where)
+        return place is not None and place.offset == offset
 
     def take(self) -> list[Found] | Lost:
         """The records that have arrived; requests more."""
@@ -122,14 +136,15 @@ class Fetcher:
                 lost = self._read(answer.data, found)
             elif time.monotonic() > self._until_s:
                 return Lost(f"no answer for {self._silent_s:.0f} s")
-        if lost is None and self._number is None and self.places:
+        if lost is None and self._number is None and len(self.places) > len(self._paused):
             lost = self._request()
         if lost is not None and not found:
             return lost
         return found  # if the connection was lost too, the next call returns that
 
     def _request(self) -> Lost | None:
-        number = self.wire.send(FETCH, VERSION, self._session.request(self.places))
+        wanted = {where: place for where, place in self.places.items() if where not in self._paused}
+        number = self.wire.send(FETCH, VERSION, self._session.request(wanted))
         if isinstance(number, Lost):
             return number
         self._number = number
@@ -191,39 +206,44 @@ class Fetcher:
         """As ``_read_batches``, without the batches of aborted transactions."""
         for run in batch_runs(self._buffer.data, at, end, aborted, self._checksum()):
             if not run.aborted:
-                self._read_batches(place, run.at, run.end, found)
+                if not self._read_batches(place, run.at, run.end, found):
+                    return
             elif run.next_offset > place.offset:
                 place.offset, place.read_epoch = run.next_offset, run.epoch
                 found.append(Passed(place.where, place.offset))
-            if self.places.get(place.where) is not place:
-                return
 
     def _checksum(self) -> Checksum:
         """Of bytes of the answer."""
         crc32c, begin, tables_at = self._loops.crc32c, self._loops.address(self._buffer), self._tables_at
         return lambda at, end: crc32c(begin + at, end - at, tables_at) & 0xFFFFFFFF
 
-    def _read_batches(self, place: FetchPosition, at: int, end: int, found: list[Found]) -> None:
+    def _read_batches(self, place: FetchPosition, at: int, end: int, found: list[Found]) -> bool:
+        """Whether all were read. The next request goes on at the others, where they are too many inflated bytes."""
         if at < end:
             place.inflation = 1.0
+        plain = 0
         while at < end:
+            if plain >= PLAIN_BYTES:
+                return False
             if is_compressed(self._buffer.data, at, end):  # else a walk would find that out
                 behind, buffer, size = self._inflated(at, end)
                 if size:
                     place.inflates(behind - at, size)
+                    plain += size
                     status, _ = self._read_run(place, buffer, 0, size, 0, found)
                     if status == table.DONE:
                         at = behind
                         continue
                     found.append(self._refuse(place, _NOT_READ[status]))
-                    return
+                    return False
             status, stopped = self._read_run(place, self._buffer, at, end, self._tables_at, found)
             if status == table.COMPRESSED and stopped > at:
                 at = stopped
                 continue
             if status != table.DONE:
                 found.append(self._refuse(place, _NOT_READ[status]))
-            return
+            return status == table.DONE
+        return True
 
     def _inflated(self, at: int, end: int) -> tuple[int, Buffer, int]:
         """The place behind compressed batches, and a buffer that has so many bytes of them with plain records.
@@ -259,7 +279,7 @@ class Fetcher:
         return status, stopped
 
     def _refuse(self, place: FetchPosition, why: str, moved: bool = False) -> Refused:
-        del self.places[place.where]
+        self.remove(place.where)
         return Refused(place, why, moved)
 
     def _walked(

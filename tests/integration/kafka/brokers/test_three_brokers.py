@@ -59,6 +59,12 @@ def under_load(quorum: Quorum) -> Iterator[Callable[..., Loads]]:
         yield begun
 
 
+@pytest.fixture
+def pausing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few records are so many that a partition is paused until they were read."""
+    monkeypatch.setattr("nodes.log.kafka.columns.BUFFER_RECORDS", 3)
+
+
 @contextmanager
 def unharmed(loads: Loads) -> Iterator[None]:
     """The fault within costs no record: work goes on behind it, and in the end all is there once."""
@@ -92,6 +98,7 @@ def test_three_brokers_are_started_once_and_known_as_one_cluster(quorum: Quorum)
     quorum.up()
 
 
+@pytest.mark.usefixtures("pausing")
 def test_leaders_are_moved_under_load(quorum: Quorum, under_load: Callable[..., Loads]) -> None:
     """A clean election, twice: to other brokers and back."""
     loads = under_load()
@@ -116,6 +123,7 @@ def test_partitions_go_to_other_brokers_under_load(quorum: Quorum, under_load: C
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("pausing")
 def test_a_broker_is_killed_under_load_and_comes_back(quorum: Quorum, under_load: Callable[..., Loads]) -> None:
     loads = under_load()
     with unharmed(loads):

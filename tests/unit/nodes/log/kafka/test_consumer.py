@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.contract import TopicPartition
 from nodes.log.kafka import consumer as consuming
+from nodes.log.kafka.columns import RecordRun
 from nodes.log.kafka.confluent_reader import ConfluentReader
 from nodes.log.kafka.consumer import Follower
 from nodes.log.kafka.errors import Connection
@@ -146,3 +148,72 @@ def test_whoever_waits_does_not_turn_busily_until_a_millisecond_is_over(
     assert follower(consumer).wait({T: RECORDS}, timeout_s) == []
     assert timeout_s <= consumer.now_s < timeout_s + 0.0021
     assert consumer.calls <= 3
+
+
+class PieceReader:
+    """A reader that gives what a test hands it, and notes its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int]] = []
+        self.arriving: list[Any] = []
+
+    def list_topics(self, name: str, timeout: float) -> object:
+        return None
+
+    def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
+        self.calls += [("assign", one.offset) for one in partitions]
+
+    def incremental_unassign(self, partitions: Sequence[KafkaPartition]) -> None:
+        self.calls += [("unassign", one.offset) for one in partitions]
+
+    def pause(self, partitions: Sequence[KafkaPartition]) -> None:
+        self.calls += [("pause", one.offset) for one in partitions]
+
+    def take(self, timeout_s: float) -> list[Any]:
+        found, self.arriving = self.arriving, []
+        return found
+
+    def close(self) -> None:
+        pass
+
+    def bring(self, start: int, stop: int) -> None:
+        """Records of these offsets arrive as a piece."""
+        offsets = np.arange(start, stop)
+        values = [b"%d" % offset for offset in range(start, stop)]
+        self.arriving.append((T.topic, T.partition, RecordRun(offsets, offsets, values, None, None, 1)))
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> tuple[Follower, PieceReader]:
+    """A follower for which five records are many, and its reader."""
+    monkeypatch.setattr(consuming, "PUMP_INTERVAL_S", -1.0)
+    monkeypatch.setattr("nodes.log.kafka.columns.BUFFER_RECORDS", 5)
+    reader, ends = PieceReader(), Ends()
+    return Follower(reader, cast("Any", ends), Connection("b:1"), "", timeout_s=5.0), reader
+
+
+def test_a_partition_of_which_enough_has_arrived_is_paused_and_its_records_on_their_way_are_kept(
+    followed: tuple[Follower, PieceReader],
+) -> None:
+    log, reader = followed
+    log.poll(T, 0, 1, 1 << 20)
+    reader.bring(0, 6), reader.bring(6, 9)
+    assert log.poll(T, 0, 2, 1 << 20).offsets.tolist() == [0, 1]
+    reader.bring(9, 12)
+    offset, found = 2, [0, 1]
+    while offset < 12:
+        log.wait({T: offset}, 0.0)
+        chunk = log.poll(T, offset, 2, 1 << 20)
+        assert len(reader.calls) == 2 or offset >= 7, "five are still many"
+        found, offset = found + chunk.offsets.tolist(), chunk.next_offset
+    assert found == list(range(12))
+    assert reader.calls == [("assign", 0), ("pause", 6), ("assign", 12)], "it went on where the last piece ended"
+
+
+def test_a_paused_partition_that_is_forgotten_is_let_go(followed: tuple[Follower, PieceReader]) -> None:
+    log, reader = followed
+    log.poll(T, 0, 1, 1 << 20)
+    reader.bring(0, 6)
+    log.poll(T, 0, 1, 1 << 20)
+    log.forget(T)
+    assert reader.calls == [("assign", 0), ("pause", 6), ("unassign", 6)]

@@ -11,12 +11,13 @@ import pytest
 
 from holon.columnar.payloads import PAD_BYTES
 from nodes.compiled.loading import Compiled
-from nodes.log.kafka.direct.connection import Wire
+from nodes.log.kafka.direct.connection import Wire, text
 from nodes.log.kafka.direct.fetch_requests import Fetcher, Refused
+from nodes.log.kafka.direct.fetched.batch_format import PARTITION
 from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, RUN_BYTES, inflated
 from nodes.log.kafka.direct.fetched.positions import SMALL_BYTES, FetchPosition
 from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
-from tests.unit.kafka_batches import Row, batch, crc32c
+from tests.unit.kafka_batches import TRANSACTIONAL, Row, batch, crc32c
 from tests.unit.nodes.log.kafka.direct.test_fetch_requests import TOPIC, Broker
 
 
@@ -147,6 +148,49 @@ def test_a_damaged_batch_among_compressed_ones_ends_reading_before_it(loops: Com
     (run,), (refused,) = runs_of(loops, b"".join([*batches[:2], damaged, batches[3]]))
     assert run.offsets.tolist() == list(range(20))
     assert refused.place.offset == 20 and "checksum" in refused.why
+
+
+@pytest.mark.parametrize("aborted", [False, True])
+def test_an_answer_that_inflates_far_is_read_in_parts_and_nothing_is_left_out(
+    loops: Compiled, monkeypatch: pytest.MonkeyPatch, aborted: bool
+) -> None:
+    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.PLAIN_BYTES", 30_000)
+    monkeypatch.setattr("nodes.log.kafka.direct.fetched.inflate.RUN_BYTES", 10_000)
+    batches, expected = packed_batches(20), list(range(200))
+    if aborted:
+        rows = [Row(offset, 5, b"gone") for offset in range(100, 110)]
+        batches[10] = batch(rows, base=100, last=109, flags=TRANSACTIONAL, producer=77)
+        del expected[100:110]
+    broker = Rereading(b"".join(batches), aborted)
+    fetcher = Fetcher(cast("Wire", broker), loops, {}, None, 20)
+    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
+    given: list[list[int]] = []
+    while broker.offset < 200:
+        runs = [one[2] for one in cast("list[Any]", fetcher.take()) if isinstance(one[0], str)]
+        given.append([offset for run in runs for offset in run.offsets.tolist()])
+    assert [offset for part in given for offset in part] == expected
+    assert all(len(part) <= 60 for part in given), "an answer of all records is read in parts"
+
+
+class Rereading(Broker):
+    """Gives all batches from the requested ``offset`` on; with ``aborted`` producer 77 began one at offset 100."""
+
+    def __init__(self, log: bytes, aborted: bool) -> None:
+        super().__init__([log])
+        self.offset = 0
+        self._aborted = aborted
+
+    def send(self, api: int, version: int, *parts: Any) -> int:
+        at_offset = struct.calcsize(">iiiibiii") + len(text(TOPIC)) + 12
+        self.offset = struct.unpack_from(">q", b"".join(parts), at_offset)[0]
+        data, at = self.logs[0], 0
+        while at < len(data) and struct.unpack_from(">q", data, at)[0] < self.offset:
+            at += struct.unpack_from(">i", data, at + 8)[0] + 12
+        gone = struct.pack(">qq", 77, 100) if self._aborted else b""
+        head = struct.pack(">ihii", 0, 0, 0, 1) + text(TOPIC) + struct.pack(">i", 1)
+        head += PARTITION.pack(0, 0, 1 << 40, 1 << 40, 0, len(gone) // 16)
+        self._body = head + gone + struct.pack(">ii", -1, len(data) - at) + data[at:]
+        return 1
 
 
 def test_of_a_compressed_topic_less_is_requested() -> None:

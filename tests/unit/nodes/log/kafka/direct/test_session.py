@@ -188,6 +188,36 @@ def test_a_partition_that_is_no_longer_read_is_forgotten_and_one_that_returns_is
     assert broker.named[-2] == (4, 1, 0) and reading.is_all(broker)
 
 
+def test_of_a_paused_partition_records_on_their_way_are_given_and_no_more_are_requested(loops: Compiled) -> None:
+    broker = SessionBroker()
+    reading = Reading(loops, broker)
+    reading.take(), reading.take()
+    where = ("events", 3)
+    broker.append(where, 2)
+    reading.take()  # this request will bring them
+    reading.fetcher.pause(where)
+    reading.take(), broker.append(where, 2), reading.take(), reading.take()
+    assert len(reading.values[where]) == 2 and broker.named[3:] == [(3, 0, 1), (4, 0, 0), (5, 0, 0)]
+    assert not reading.fetcher.resume(where, offset=0), "reading would go on elsewhere"
+    assert reading.fetcher.resume(where, offset=2)
+    reading.take(), reading.take()
+    assert reading.is_all(broker) and broker.named[6] == (6, 1, 0)
+
+
+def test_where_all_partitions_are_paused_nothing_is_requested(loops: Compiled) -> None:
+    broker = SessionBroker()
+    reading = Reading(loops, broker)
+    reading.take()
+    for where in ALL:
+        reading.fetcher.pause(where)
+    reading.take(), reading.take()
+    assert len(broker.named) == 1
+    reading.fetcher.remove(ALL[0])
+    reading.add(ALL[0])
+    reading.take()
+    assert broker.named[1:] == [(1, 1, 11)]
+
+
 def test_a_partition_without_a_leader_is_refused_and_no_longer_part_of_the_session(loops: Compiled) -> None:
     broker = SessionBroker()
     reading = Reading(loops, broker)
