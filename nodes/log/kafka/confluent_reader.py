@@ -82,6 +82,7 @@ class ConfluentReader:
         self._requested_headers = requested_headers
         self._bare = without_headers
         self._epochs: dict[Where, int] = {}
+        self._paused: set[Where] = set()
 
     def close(self) -> None:
         if self._consumer is not None:
@@ -98,16 +99,21 @@ class ConfluentReader:
         return {number: brokers[one.leader] for number, one in partitions.items() if one.leader in brokers}
 
     def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
+        self._paused -= {(one.topic, one.partition) for one in partitions}
         self._consumer.incremental_assign(list(partitions))
 
     def incremental_unassign(self, partitions: Sequence[KafkaPartition]) -> None:
-        self._consumer.incremental_unassign(list(partitions))
+        assigned = [one for one in partitions if (one.topic, one.partition) not in self._paused]
+        self._paused -= {(one.topic, one.partition) for one in partitions}
+        if assigned:
+            self._consumer.incremental_unassign(assigned)
+        for one in partitions:
+            self._epochs.pop((one.topic, one.partition), None)
 
     def pause(self, partitions: Sequence[KafkaPartition]) -> None:
         """See ``Reader``; the client drops its records on their way."""
         self.incremental_unassign(partitions)
-        for one in partitions:
-            self._epochs.pop((one.topic, one.partition), None)
+        self._paused |= {(one.topic, one.partition) for one in partitions}
 
     def epoch_at(self, topic: str, partition: int) -> int:
         """The leader's epoch of the last record that was taken; -1 if it is not known."""

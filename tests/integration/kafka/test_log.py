@@ -21,6 +21,7 @@ from nodes.log import (
     UnknownTopic,
 )
 from nodes.log.kafka import columns as kafka_columns
+from nodes.log.kafka.direct.fetched import positions
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.log import KafkaLog
 from tests.integration.kafka_broker import session_bootstrap, session_log
@@ -264,16 +265,19 @@ class TestReading:
     def test_of_deleted_records_is_refused_even_on_the_way(
         self, log: KafkaLog, other: KafkaLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """With little room, so that the records had not been fetched before they were deleted."""
+        """With little room, so that all but a batch on its way had not been fetched before they were deleted."""
         monkeypatch.setattr(kafka_columns, "BUFFER_RECORDS", 3)
+        monkeypatch.setattr(positions, "PARTITION_BYTES", 1)
         log.append("t", 0, [b"x"] * 10)
         assert log.read("t", 0, 0, max_records=5).next_offset == 5
-        log.append("t", 0, [b"y"] * 10)
-        other.delete_before("t", 0, 15)
-        assert log.read("t", 0, 5).values == [b"x"] * 5
-        with pytest.raises(OffsetOutOfRange, match="15 to 19"):
-            log.read("t", 0, 10)
-        assert log.read("t", 0, 15).values == [b"y"] * 5
+        for _ in range(2):
+            log.append("t", 0, [b"y"] * 5)
+        other.delete_before("t", 0, 18)
+        assert log.read("t", 0, 5, max_records=5).values == [b"x"] * 5
+        with pytest.raises(OffsetOutOfRange, match="18 to 19"):
+            assert log.read("t", 0, 10).values == [b"y"] * 5
+            log.read("t", 0, 15)
+        assert log.read("t", 0, 18).values == [b"y"] * 2
 
     def test_of_a_log_that_lost_its_end_is_refused(self, log: KafkaLog, other: KafkaLog) -> None:
         """The topic is made anew with less in it, as an unclean election leaves it."""

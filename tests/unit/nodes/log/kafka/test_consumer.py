@@ -217,3 +217,31 @@ def test_a_paused_partition_that_is_forgotten_is_let_go(followed: tuple[Follower
     log.poll(T, 0, 1, 1 << 20)
     log.forget(T)
     assert reader.calls == [("assign", 0), ("pause", 6), ("unassign", 6)]
+
+
+class Assigned(DamagedOnce):
+    """A consumer that refuses, as librdkafka does, to give up a partition that it does not have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has: set[str] = set()
+
+    def incremental_assign(self, places: Sequence[KafkaPartition]) -> None:
+        assert not self.has
+        self.has |= {place.topic for place in places}
+        self._arriving = deque(Arrived(offset) for offset in range(places[0].offset, RECORDS))
+
+    def incremental_unassign(self, places: Sequence[KafkaPartition]) -> None:
+        assert self.has == {place.topic for place in places}
+        self.has.clear()
+        super().incremental_unassign(places)
+
+
+def test_a_partition_that_confluent_kafka_gave_up_is_not_given_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodes.log.kafka.columns.BUFFER_RECORDS", 1)
+    consumer = Assigned()
+    log = follower(consumer)
+    for _ in range(3):
+        assert [log.read(T, at, 1, 1 << 20).values for at in range(RECORDS)] == [[b"0"], [b"1"], [b"2"], [b"3"]]
+        log.forget(T)
+    assert not consumer.has
