@@ -222,9 +222,9 @@ class Node:
                         unfit = True
                         continue
                     behind |= not self._receive(message.delta)
-            except (m.BadMessage, PieceLost, DecodeError, IndexError):
+            except (m.BadMessage, PieceLost, DecodeError, IndexError) as error:
                 self._bad_broadcast += 1
-                self.gaps.noticed(partition)
+                self.gaps.unreadable(partition, error)
                 continue
             self.work.slot_changed(partition)
         if unfit and self.gaps.reread(partition) > MAX_REREADS:
@@ -242,12 +242,7 @@ class Node:
 
     def _cannot_fill(self, partition: int) -> None:
         """A full slot lacks windows that a runner here still reads, and reading the broadcast again does not help."""
-        position = self.replica.slots[partition].record.position
-        self._leave(
-            Ending.FAILED,
-            f"node {self.config.node}: no intact delta of partition {partition} goes on from {position} on the "
-            f"broadcast, and no checkpoint that would make it unnecessary is left; start again with --reset",
-        )
+        self._leave(Ending.FAILED, f"node {self.config.node}: {self.gaps.unfilled(partition)}")
 
     def _request_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holon.tracks.parts import rests_on
-from nodes.log.contract import Appended, LogUnavailable, TopicPartition
+from nodes.log.contract import Appended, LogFull, LogUnavailable, TopicPartition
 from nodes.machine.broadcast.pieces import PIECE_BYTES
 from nodes.machine.config import NodeConfig, PartsConfig
 from nodes.machine.events import Event
@@ -198,6 +198,10 @@ class NodeProcess:
 
     def before_append(self, topic: str, partition: int, values: Sequence[bytes], headers: Sequence[bytes]) -> bool:
         """Refuse, or let others go first; False if it is lost and no node waits for its acknowledgement."""
+        if self.world.stress.is_full(self.name):
+            self._trace("no-room", topic)
+            self.world.unsent += [(topic, *made) for made in zip(headers, values, strict=True)]
+            raise LogFull(f"{topic}[{partition}]: no space left in the simulation")
         blocked = self.cut.blocks(topic, self.world.now_ms)
         if topic in (self.topics.heartbeats, self.topics.group_heartbeats):
             return not blocked

@@ -17,6 +17,7 @@ class Faults:
 
     ``churn_ms``: so often one node leaves or dies and another one joins. ``kill_promoted``: of a node that has taken a
     partition over. ``pressure``: of a spell in which the turns of some nodes take 0.1 to 5 s each.
+    ``full``: of one in which the log has no room for what one node writes, or any.
     """
 
     crash_at_point: float = 0.0
@@ -47,6 +48,7 @@ class Faults:
     kill_one: float = 0.0
     kill_promoted: float = 0.0
     pressure: float = 0.0
+    full: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

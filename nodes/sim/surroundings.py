@@ -18,6 +18,12 @@ class Losses(Protocol):
     def may_damage(self, name: str) -> bool: ...
 
 
+class Disks(Protocol):
+    """Whether the log has room."""
+
+    def is_full(self, node: str) -> bool: ...
+
+
 class Surroundings(Protocol):
     """Virtual time, the log, the store, and the faults that hold now. ``unsent`` is what nodes could not append."""
 
@@ -51,5 +57,7 @@ class Surroundings(Protocol):
     def depth(self) -> int: ...
     @property
     def loss(self) -> Losses: ...
+    @property
+    def stress(self) -> Disks: ...
 
     def go_on_without(self, duration_ms: int) -> None: ...

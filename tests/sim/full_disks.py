@@ -46,7 +46,7 @@ class FullAtTimes(CutOffLog):
 
     def _check_room(self, topic: str, partition: int) -> None:
         if self.refuses(topic):
-            raise LogFull(f"topic {topic!r} partition {partition}: no space left, says the simulator")
+            raise LogFull(f"topic {topic!r} partition {partition}: no space left in the simulation")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import starmap, zip_longest
 
+from nodes.machine import messages as m
 from nodes.machine.ownership.ownership import Ownership
 from wcrdt.replica.replica import Replica, SlotDelta
 from wcrdt.replica.slots import RECORD_START, Position
@@ -55,6 +56,22 @@ class Gaps:
         self.patience_ms = patience_ms
         self._gaps: dict[int, _Gap] = {}
         self._behind: dict[int, tuple[SlotPlace, int]] = {}
+        self._newer: dict[int, m.BadMessage] = {}
+
+    def unreadable(self, partition: int, error: Exception) -> None:
+        """A record was damaged, or is of a newer release."""
+        if isinstance(error, m.BadMessage) and error.reason is m.BadReason.NEWER_VERSION:
+            self._newer[partition] = error
+        self.noticed(partition)
+
+    def unfilled(self, partition: int) -> str:
+        """Why a node leaves that can neither read this slot's deltas nor go on from a checkpoint."""
+        position = self.replica.slots[partition].record.position
+        told = f"no intact delta of partition {partition} goes on from {position} on the broadcast, and no checkpoint "
+        told += "that would make it unnecessary is left; "
+        if (newer := self._newer.get(partition)) is None:
+            return told + "start again with --reset"
+        return told + f"the broadcast holds deltas of a newer Holon ({newer}): go on with nodes of that release"
 
     def noticed(self, partition: int, target: SlotPlace | None = None) -> None:
         """A delta did not fit, which ends at ``target``; or a record was damaged (None), maybe the last for long."""

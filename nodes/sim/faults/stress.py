@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nodes.sim.case import FIRST_SEED
+from nodes.sim.case import FIRST_SEED, TENTH_SEED
 
 if TYPE_CHECKING:
     from nodes.sim.faults.stage import Stage
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SHORTEST_TURN_MS, LONGEST_TURN_MS = 100, 5000
 SHORTEST_SPELL_MS = 2000
+FULL_SHARE, LONGEST_FULL_MS = 0.17, 2000
 POINTS = 4
 """A turn pauses at one of so many of its first points between two effects, or after it."""
 
@@ -49,7 +50,17 @@ def stressed(options: Options) -> Options:
             restart=max(options.faults.restart, 0.03),
         )
         options = replace(options, faults=faults)
-    return _under_pressure(options, rng) if pressed else options
+    return _with_full_disks(_under_pressure(options, rng) if pressed else options)
+
+
+def _with_full_disks(options: Options) -> Options:
+    """In a sixth of the newest seeds. A node without room for a record ends, as on the embedded log."""
+    rng = random.Random(f"options {options.seed} {options.case} full disks")
+    rate = rng.choice([0.0005, 0.002])
+    if options.seed < TENTH_SEED or rng.random() >= FULL_SHARE:
+        return options
+    faults = replace(options.faults, full=rate, restart=max(options.faults.restart, 0.03))
+    return replace(options, faults=faults)
 
 
 def _under_pressure(options: Options, rng: random.Random) -> Options:
@@ -71,6 +82,7 @@ class Stress:
         self.world = world
         self._pressed_until_ms: dict[str, int] = {}
         self._doomed: list[tuple[int, NodeProcess]] = []
+        self._full_until_ms: dict[str, int] = {}  # by node, "" for all
 
     def check(self) -> None:
         """To be called at every step of the safety phase."""
@@ -80,6 +92,10 @@ class Stress:
             for process in rng.sample(world.processes, rng.randint(1, len(world.processes))):
                 self._pressed_until_ms[process.name] = until_ms
                 world.trace.add(world.now_ms, "pressed", f"{process.name} until {until_ms} ms")
+        if faults.full and rng.random() < faults.full:
+            node = rng.choice(["", *(process.name for process in world.processes)])
+            self._full_until_ms[node] = until_ms = world.now_ms + rng.randint(1, LONGEST_FULL_MS)
+            world.trace.add(world.now_ms, "full", f"{node or 'for all'} until {until_ms} ms")
         if faults.kill_one and rng.random() < faults.kill_one and world.processes:
             world.kill(rng.choice(world.processes))
         due, self._doomed = (
@@ -90,6 +106,11 @@ class Stress:
             if not process.dead and process.node.left is None:
                 world.trace.add(world.now_ms, "new-owner-killed", process.name)
                 world.kill(process)
+
+    def is_full(self, node: str) -> bool:
+        """Whether the log has no room for what this node writes."""
+        until_ms = max(self._full_until_ms.get(node, 0), self._full_until_ms.get("", 0))
+        return self.world.now_ms < until_ms and not self.world.healed
 
     def begins(self, process: NodeProcess) -> None:
         """A node is about to take its turn: for how long will it pause in it, and where?"""

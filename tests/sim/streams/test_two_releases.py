@@ -27,4 +27,5 @@ def test_a_rolling_upgrade_and_back_from_the_release_before_costs_nothing(case: 
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["formats"][0] < told["formats"][1] == FORMAT_VERSION and told["wrong"] == []
-    assert told["met"]["started"] and told["met"]["earlier started"] and told["met"]["earlier stopped"], told
+    assert told["met"]["started"] and told["met"]["earlier started"], told
+    assert case != "sharded" or told["met"]["earlier stopped"], told

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+import pytest
+
 from nodes.machine import effects as x
 from nodes.machine import messages as m
+from nodes.machine.envelope import seal
+from nodes.machine.node import MAX_REREADS
 from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, joined, running
 from wcrdt.replica.replica import SlotDelta
@@ -324,6 +328,24 @@ def test_a_full_slot_without_windows_that_an_own_runner_reads_is_not_taken() -> 
     node.broadcast(1, m.encode(m.SlotSent(0, full)))
     assert node.take().splitlines()[-1] == "  rewind broadcast [1]"
     assert node.node.replica.slots[1].record.position == (0, 0)
+
+
+@pytest.mark.parametrize(("version", "advice"), [(m.FORMAT_VERSION, "--reset"), (m.FORMAT_VERSION + 1, "newer Holon")])
+def test_a_node_that_nothing_helps_leaves_and_advises_no_reset_where_a_newer_release_can_read_on(
+    version: int, advice: str
+) -> None:
+    node = joined(partitions=2, others=["b"])
+    node.control(m.Claim(0, "a", 0, 1), m.Claim(0, "b", 1, 1))
+    node.run_partition(0, 1)
+    node.broadcast(1, seal("unknown", 1 << 20, version))
+    track = TrackDelta((9, 0), (9, 0), 90, [], full=True)
+    full = SlotDelta(1, 0, track, TrackDelta((90, 0), (90, 0), 90, [], full=True), [], dropped_through_ms=50)
+    for _ in range(MAX_REREADS + 1):
+        assert node.node.left is None
+        node.broadcast(1, m.encode(m.SlotSent(0, full)))
+    left = node.node.left
+    assert left is not None and left.ending is x.Ending.FAILED
+    assert advice in left.reason and ("--reset" in left.reason) == (advice == "--reset")
 
 
 # --- what no checkpoint covers ------------------------------------------------------------------------------------

@@ -74,12 +74,14 @@ def test_new_seeds_meet_dead_records_at_the_end_of_partitions_that_the_others_wa
 
 
 @pytest.mark.slow
-def test_nodes_of_new_fleets_let_contributions_wait_for_different_bytes() -> None:
+def test_nodes_of_new_fleets_let_contributions_wait_for_different_bytes_and_meet_full_disks() -> None:
     new = [draw(seed) for seed in range(TENTH_SEED, TENTH_SEED + 60)]
     mixed = [options for options in new if options.waiting_bytes]
     assert 0.5 * len(new) < len(mixed) < 0.85 * len(new)
     assert all({waiting_bytes(options, 0), waiting_bytes(options, 1)} < set(WAITING_BYTES) for options in mixed)
-    assert not any(draw(seed).waiting_bytes for seed in range(TENTH_SEED - 60, TENTH_SEED))
+    older = [draw(seed) for seed in range(TENTH_SEED - 60, TENTH_SEED)]
+    assert not any(options.waiting_bytes or options.faults.full for options in older)
+    assert any(options.faults.full and options.replicas > 1 for options in new)
     assert {waiting_bytes(draw(TENTH_SEED - 60), number) for number in range(9)} < set(WAITING_BYTES)
 
 
