@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from itertools import chain, repeat
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from nodes.checkpoints.store import CheckpointKey, CheckpointStore, StoreGone, StoreUnavailable
 
@@ -23,6 +23,12 @@ REPORT_S = 10.0
 GONE_S = 5.0
 """A folder that was deleted or moved is waited for so long; who changes one for another needs less."""
 T = TypeVar("T")
+
+
+class Leaving(Protocol):
+    """Whether a node wants to leave; ``threading.Event`` is one."""
+
+    def is_set(self) -> bool: ...
 
 
 class PatientCheckpoints:
@@ -37,7 +43,7 @@ class PatientCheckpoints:
     def __init__(
         self,
         store: CheckpointStore,
-        leaving: threading.Event | None = None,
+        leaving: Leaving | None = None,
         *,
         leave_s: float = 0.0,
         pauses_s: Collection[float] = PAUSES_S,
@@ -45,7 +51,7 @@ class PatientCheckpoints:
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
-        self._leaving = threading.Event() if leaving is None else leaving
+        self._leaving: Leaving = threading.Event() if leaving is None else leaving
         self._leave_s = leave_s
         self._pauses_s = tuple(pauses_s)
         self._sleep = sleep

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -13,7 +12,7 @@ from nodes.checkpoints.errors import CheckpointError
 from nodes.log.contract import Log, LogError, LogInterrupted, UnknownTopic
 from nodes.runtime.heartbeat_topics import deaf_after_ms
 from nodes.runtime.interpreter_lock_watch import LockWatch
-from nodes.runtime.stop_signals import INTERRUPTED_EXIT
+from nodes.runtime.stop_signals import INTERRUPTED_EXIT, StopEvent
 from nodes.runtime.watchdog import Watchdog, WatchdogOptions
 from nodes.settings.settings import NodeSettings
 
@@ -22,7 +21,7 @@ class NodeShell:
     """The process around a node's loop. ``stop`` is set once it has been requested to leave."""
 
     def __init__(self) -> None:
-        self.stop = threading.Event()
+        self.stop = StopEvent()
 
     def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         """Leave in order after this turn; a second time at once."""

@@ -5,6 +5,7 @@ A rule for this file: it imports nothing that takes time, because a signal befor
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Sequence
@@ -13,6 +14,39 @@ from typing import Protocol
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED_EXIT = 130
+
+
+class StopEvent:
+    """As ``threading.Event``, and safe to set in a signal handler.
+
+    ``Event`` takes a lock that a thread cannot take twice. A handler that sets it while its thread is within ``wait``
+    may stand still for good.
+    """
+
+    def __init__(self) -> None:
+        from queue import SimpleQueue
+
+        self._is_set = False
+        self._tokens: SimpleQueue[None] = SimpleQueue()  # its ``put`` may interrupt its own ``get``
+
+    def set(self) -> None:
+        """For good."""
+        self._is_set = True
+        self._tokens.put(None)
+
+    def is_set(self) -> bool:
+        """Whether ``set`` was called."""
+        return self._is_set
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait at most so long for ``set``; whether it was called."""
+        from queue import Empty
+
+        if not self._is_set:
+            with contextlib.suppress(Empty):
+                self._tokens.get(timeout=max(0.0, timeout_s))
+                self._tokens.put(None)  # for another thread that waits
+        return self._is_set
 
 
 class Stoppable(Protocol):

@@ -6,7 +6,6 @@ import logging
 import os
 import secrets
 import signal
-import threading
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -34,7 +33,7 @@ from nodes.runtime.in_process_restarts import live
 from nodes.runtime.log_opening import outputs_in_transactions
 from nodes.runtime.node_process import NodeShell, named_errors
 from nodes.runtime.process_start import IDLE_WAIT_S, monotonic_ms, node_log
-from nodes.runtime.stop_signals import StopSignals
+from nodes.runtime.stop_signals import StopEvent, StopSignals
 from nodes.runtime.turns import Wait, turn_until
 from nodes.settings.schema_registry import RegistrySettings
 from nodes.settings.settings import Settings
@@ -132,7 +131,7 @@ class NodeProcess(NodeShell):
         self.settings = settings
         history = JobControlHistory(log, run.job) if history is None else history
         self._parent = parent
-        self._leaving = threading.Event()
+        self._leaving = StopEvent()
         self._stop_requested = False  # the node has got its ``StopRequested``
         self._turns_loading = 0
         self._watchdog = self.new_watchdog(

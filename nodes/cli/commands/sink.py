@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import typer
 from nodes.cli.job_options import JobArgument, job_named
 from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import console, emit_json, fail, note
+from nodes.runtime.stop_signals import StopEvent
 
 if TYPE_CHECKING:
     from holon.files import Files
@@ -173,9 +173,9 @@ def _opened(
 
 
 @contextmanager
-def _signals() -> Iterator[tuple[threading.Event, list[int]]]:
+def _signals() -> Iterator[tuple[StopEvent, list[int]]]:
     """An event that SIGTERM and SIGINT set, and which of them came. A batch in hand is finished first."""
-    over, came = threading.Event(), list[int]()
+    over, came = StopEvent(), list[int]()
 
     def stop(number: int, frame: object) -> None:
         came.append(number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -12,6 +11,7 @@ import typer
 
 from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import byte_stdout, emit_json, fail, note, printable
+from nodes.runtime.stop_signals import StopEvent
 
 if TYPE_CHECKING:
     from nodes.results.redis_view import RedisView
@@ -99,7 +99,7 @@ def _serve(kept: RedisView, topic: str, settings: Settings, rebuild: bool, as_js
     from nodes.results.redis_follower import ViewFollower
     from nodes.runtime.log_opening import open_settings_log
 
-    over, came = threading.Event(), list[int]()
+    over, came = StopEvent(), list[int]()
 
     def stop(number: int, frame: object) -> None:
         came.append(number)

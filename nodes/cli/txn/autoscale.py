@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ from nodes.cli.options import GivenOptions, JsonOption, with_log_options
 from nodes.cli.output import emit_json, note
 from nodes.cli.txn.layout import JobOption
 from nodes.errors import RunFailed, SettingsError
-from nodes.runtime.stop_signals import INTERRUPTED_EXIT, SIGNALS
+from nodes.runtime.stop_signals import INTERRUPTED_EXIT, SIGNALS, StopEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +105,7 @@ class _Stopped:
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        self.event = threading.Event()
+        self.event = StopEvent()
         for each in SIGNALS:
             signal.signal(each, self._note)
 

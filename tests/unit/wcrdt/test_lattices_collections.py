@@ -334,3 +334,15 @@ def test_a_record_that_does_not_fold_refuses_a_column_before_it_holds_half_of_it
     assert found.value == {}
     found.insert_many((keys, (np.array([1, 0, 1]), seen)))
     assert found.value == {1: {"count": 1, "seen": (7, 8)}, 2: {"count": 1, "seen": (9,)}}
+
+
+def test_a_column_of_ints_is_checked_as_its_elements_are():
+    counts = np.array([1, 2, -1])
+    with pytest.raises(ValueError, match="cannot go down by 1"):
+        GCounter().check_many(counts)
+    GCounter().check_many(counts[:2])
+    GCounter().check_many(counts[:0])
+    record = RecordOf(count=GCounter(), seen=GSet())
+    with pytest.raises(ValueError, match="cannot go down by 1"):
+        record.insert_many((counts, np.array([7, 8, 9])))
+    assert record.value == RecordOf(count=GCounter(), seen=GSet()).value
