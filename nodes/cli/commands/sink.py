@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import typer
 from nodes.cli.job_options import JobArgument, job_named
 from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import console, emit_json, fail, note
-from nodes.runtime.stop_signals import StopEvent
+from nodes.cli.stopping import StopRequests
 
 if TYPE_CHECKING:
     from holon.files import Files
@@ -71,12 +70,15 @@ def sink(
     from nodes.file_sinks.sink import summary
     from nodes.runtime.log_opening import open_settings_log
 
-    with _signals() as (over, came), open_settings_log(settings) as log:
+    with StopRequests() as requests, open_settings_log(settings) as log:
 
         def is_over() -> bool:
-            return over.is_set() or parent not in (None, os.getppid())
+            return requests.event.is_set() or parent not in (None, os.getppid())
 
-        sinks = _opened(log, declared, chosen, settings, bounded, lambda: is_over() or over.wait(_POLL_INTERVAL_S))
+        def waited() -> bool:
+            return is_over() or requests.event.wait(_POLL_INTERVAL_S)
+
+        sinks = _opened(log, declared, chosen, settings, bounded, waited)
         complete = False
         if sinks:
             with _shown(list(sinks.values())) as show:
@@ -85,7 +87,7 @@ def sink(
                     JobEnd(log, declared),
                     bounded=bounded,
                     stop=is_over,
-                    wait=over.wait,
+                    wait=requests.event.wait,
                     clock_s=time.monotonic,
                     show=show,
                 )
@@ -95,8 +97,7 @@ def sink(
     else:
         for row in rows:
             print(f"{row['to']}: {row['rows']:,} rows in {row['files']:,} files{', complete' if complete else ''}")
-    if came[:1] == [signal.SIGINT]:
-        raise typer.Exit(130)
+    requests.end_if_interrupted()
 
 
 def _chosen(
@@ -170,23 +171,6 @@ def _opened(
         name: FileSink(log, open_store(files.root, settings.files), job.name, each.topic, files)
         for name, (each, files) in chosen.items()
     }
-
-
-@contextmanager
-def _signals() -> Iterator[tuple[StopEvent, list[int]]]:
-    """An event that SIGTERM and SIGINT set, and which of them came. A batch in hand is finished first."""
-    over, came = StopEvent(), list[int]()
-
-    def stop(number: int, frame: object) -> None:
-        came.append(number)
-        over.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield over, came
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

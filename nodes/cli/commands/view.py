@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -11,7 +10,7 @@ import typer
 
 from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import byte_stdout, emit_json, fail, note, printable
-from nodes.runtime.stop_signals import StopEvent
+from nodes.cli.stopping import StopRequests
 
 if TYPE_CHECKING:
     from nodes.results.redis_view import RedisView
@@ -99,28 +98,19 @@ def _serve(kept: RedisView, topic: str, settings: Settings, rebuild: bool, as_js
     from nodes.results.redis_follower import ViewFollower
     from nodes.runtime.log_opening import open_settings_log
 
-    over, came = StopEvent(), list[int]()
-
-    def stop(number: int, frame: object) -> None:
-        came.append(number)
-        over.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    with open_settings_log(settings) as log:
+    with StopRequests() as requests, open_settings_log(settings) as log:
         log.partitions(topic)
         if rebuild:
             kept.clear()
         kept.mark()  # a Redis that is not there is better known at once; later it is waited for
         note(f"the view of {topic} is kept in {kept.where}; Ctrl-C ends it, and it may go on at any time")
         follower = ViewFollower(log, topic, kept, settings.view.keep_windows)
-        follower.run(over.is_set, over.wait)
+        follower.run(requests.event.is_set, requests.event.wait)
     if as_json:
         emit_json({"topic": topic, "written": follower.written, "skipped": follower.skipped})
     else:
         note(f"{follower.written} results written; {follower.skipped} outputs that belong to no window left out")
-    if came[:1] == [signal.SIGINT]:
-        raise typer.Exit(130)
+    requests.end_if_interrupted()
 
 
 def _show_log(topic: str, settings: Settings, last: int, follow: bool, as_json: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +11,9 @@ import typer
 from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, node_definitions, program_named
 from nodes.cli.options import GivenOptions, JsonOption, with_log_options
 from nodes.cli.output import emit_json, note
+from nodes.cli.stopping import StopRequests
 from nodes.cli.txn.layout import JobOption
 from nodes.errors import RunFailed, SettingsError
-from nodes.runtime.stop_signals import INTERRUPTED_EXIT, SIGNALS, StopEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,34 +83,19 @@ def autoscale(
         provider = None
         if not dry_run:
             provider = _provider(settings, program, deployment, namespace, sequencers, accept_code=accept_code)
-        stopped = _Stopped()
-        try:
-            if provider is not None and starts_job:
-                assert job is not None
-                begin_nodes(log, job, provider, limits.min_nodes, stopped)
-            limits = _with_present(limits, log, job) if partitions is None else limits
-            scaler = _scaler(log, job, limits, provider, settings)
-            made = list(outcomes(scaler, provider, interval_s, samples if dry_run else 0, seconds, stopped))
-        finally:
-            if provider is not None:
-                provider.close()
+        with StopRequests() as stopped:
+            try:
+                if provider is not None and starts_job:
+                    assert job is not None
+                    begin_nodes(log, job, provider, limits.min_nodes, stopped)
+                limits = _with_present(limits, log, job) if partitions is None else limits
+                scaler = _scaler(log, job, limits, provider, settings)
+                made = list(outcomes(scaler, provider, interval_s, samples if dry_run else 0, seconds, stopped))
+            finally:
+                if provider is not None:
+                    provider.close()
     _show(made, limits, dry_run=dry_run, as_json=as_json)
-    if stopped.signal == signal.SIGINT:
-        raise typer.Exit(INTERRUPTED_EXIT)
-
-
-class _Stopped:
-    """The first signal to leave, and its event."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-        self.event = StopEvent()
-        for each in SIGNALS:
-            signal.signal(each, self._note)
-
-    def _note(self, signum: int, frame: object) -> None:
-        self.signal = signum if self.signal is None else self.signal
-        self.event.set()
+    stopped.end_if_interrupted()
 
 
 def _range(option: str, text: str) -> tuple[int, int]:
@@ -167,7 +151,7 @@ def _provider(
     return ProcessNodes(fleet, note, check_at_next_opening(settings))
 
 
-def begin_nodes(log: Log, job: str, provider: NodeProvider, nodes: int, stopped: _Stopped) -> None:
+def begin_nodes(log: Log, job: str, provider: NodeProvider, nodes: int, stopped: StopRequests) -> None:
     """As many processes as have to be there beside nodes of other hands; returns when the job has begun."""
     from nodes.transactions.control_history import control_history, nodes_at_work
     from nodes.transactions.job_start import started
@@ -183,7 +167,8 @@ def begin_nodes(log: Log, job: str, provider: NodeProvider, nodes: int, stopped:
     while not (job in jobs_among(log.topics()) and started(log, topics) is not None):
         provider.check()
         if stopped.event.wait(CHECK_S):
-            raise typer.Exit(INTERRUPTED_EXIT if stopped.signal == signal.SIGINT else 0)
+            stopped.end_if_interrupted()
+            raise typer.Exit(0)
         if time.monotonic() > deadline:
             raise RunFailed(f"job {job!r} has not begun within {JOIN_S:g} s: see what its nodes have written")
 
@@ -203,7 +188,7 @@ def outcomes(
     interval_s: float,
     count: int,
     seconds: float,
-    stopped: _Stopped,
+    stopped: StopRequests,
 ) -> Iterator[Outcome]:
     """``count`` 0: until it is stopped, those with a decision alone."""
     from nodes.log.contract import LogError
