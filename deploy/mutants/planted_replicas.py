@@ -13,6 +13,27 @@ CARRIED = "tests/laws/test_carried_deltas.py"
 
 REPLICAS = (
     Mutant(
+        "a shard of a continued job awaits what was added before",
+        "nodes/machine/config.py",
+        "        if self.continued is not None:\n            return [parse_name",
+        "        if self.continued is None:\n            return [parse_name",
+        tests=("tests/unit/nodes/machine/test_shards.py::test_what_an_incarnation_goes_on_behind_is_not_missing",),
+    ),
+    Mutant(
+        "a full slot brings no watermark to a shard",
+        "wcrdt/replica/shards.py",
+        "            self.replica.reach(delta.partition, record.watermark_ms)\n",
+        "            pass\n",
+        tests=("tests/laws/test_shard_replica.py",),
+    ),
+    Mutant(
+        "a piece that is missing discards those before it",
+        "nodes/machine/broadcast/pieces.py",
+        "        if found is None or piece.index > len(found.parts):  # the rest stays, for the next reading\n",
+        "        if found is None or (piece.index > len(found.parts) and waiting.pop(piece.whole)):\n",
+        tests=("tests/unit/nodes/machine/test_pieces.py",),
+    ),
+    Mutant(
         "a standby never publishes",
         "nodes/machine/standby/standby.py",
         "self._left_ms(made_ms, patience_ms, now_ms) <= 0",

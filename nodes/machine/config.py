@@ -9,7 +9,9 @@ import msgspec
 
 from holon.input_layout import InputLayout
 from holon.job import Job
+from nodes.checkpoints.file_names import parse_name
 from nodes.machine import messages as m
+from wcrdt.replica.slots import Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,13 @@ class JobRun:
     def apart(self) -> frozenset[str]:
         """The states whose contributions go only to the partition that answers for their keys."""
         return contributed_states(self.job)
+
+    @property
+    def start_positions(self) -> list[Position]:
+        """Where the partitions' record tracks begin: those of the final checkpoints where it goes on behind an end."""
+        if self.continued is not None:
+            return [parse_name(name).key.record_position for name in self.continued.checkpoints]
+        return [(offset, 0) for offset in self.start_offsets]
 
     @property
     def origin(self) -> int:

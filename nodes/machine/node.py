@@ -21,6 +21,7 @@ from nodes.machine.broadcast.gaps import Gaps, end_of
 from nodes.machine.broadcast.merged_checkpoints import Merging
 from nodes.machine.broadcast.pieces import BroadcastPieces, PieceLost
 from nodes.machine.broadcast.rejoining import Rejoining
+from nodes.machine.broadcast.shards import ContributionsLost
 from nodes.machine.code_check import is_recorded
 from nodes.machine.config import JobRun, NodeConfig, WantedInput
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
@@ -115,6 +116,8 @@ class Node:
                 self._maybe_merge(effects)
         except UserFunctionError as error:
             self._function_failed(error)
+        except ContributionsLost as error:
+            self._leave(Ending.FAILED, f"node {self.config.node}: {error}")
         except DeltasTooLarge as error:
             if not self.work.replicas.give_up(error.partition):
                 self._failed(error.partition, None, f"job {self.run.job.name!r}: {error}")

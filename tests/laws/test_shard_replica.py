@@ -86,7 +86,7 @@ class Reader:
 
     def __init__(self, elements: list[Element]) -> None:
         self.elements = elements
-        self.shard = ShardReplica({STATE: StateShape(STATE, BOTTOM)}, 0, [0])
+        self.shard = ShardReplica({STATE: StateShape(STATE, BOTTOM)}, 0, [(0, 0)])
 
     def take(self, contribution: TrackDelta) -> None:
         self.shard.contribution(SlotDelta(0, 0, contribution, None))
@@ -144,13 +144,21 @@ def test_a_shard_is_the_prefix_that_it_is_at(seed: int) -> None:
 
 
 def test_a_delta_that_names_a_contribution_alone_brings_a_shard_nowhere() -> None:
-    shard = ShardReplica({STATE: StateShape(STATE, BOTTOM)}, 0, [7])
+    shard = ShardReplica({STATE: StateShape(STATE, BOTTOM)}, 0, [(7, 0)])
     assert shard.position(0) == (7, 0)
     shard.took(SlotDelta(0, 0, TrackDelta((7, 0), (9, 0), 5, []), None), True)
     shard.took(SlotDelta(0, 0, TrackDelta((9, 0), (12, 0), 8, []), None), False)
     assert shard.position(0) == (7, 0)
     shard.contribution(SlotDelta(0, 0, TrackDelta((7, 0), (9, 0), 5, []), None))
     assert (shard.position(0), shard.replica.frontier_ms) == ((12, 0), 8)
+
+
+def test_a_full_slot_brings_the_watermark_to_a_shard_that_has_all_before_it() -> None:
+    shard = ShardReplica({STATE: StateShape(STATE, BOTTOM)}, 0, [(7, 1)])
+    shard.took(SlotDelta(0, 0, TrackDelta((9, 0), (9, 0), 20, [], full=True), None), False)
+    assert shard.replica.frontier_ms < 5
+    shard.took(SlotDelta(0, 0, TrackDelta((7, 1), (7, 1), 5, [], full=True), None), False)
+    assert (shard.position(0), shard.replica.frontier_ms) == ((7, 1), 5)
 
 
 def test_the_wire_of_one_shard_is_that_among_all() -> None:

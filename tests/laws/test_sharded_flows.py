@@ -55,7 +55,7 @@ class RunWithShards(Run):
     def fresh(self, partition: int) -> PartitionTask:
         program, count = self.job.program, len(self.inputs)
         shapes = {name: shape for name, shape in program.shapes().items() if name in program.sharded}
-        shard = self.shards[partition] = ShardReplica(shapes, self.job.allowed_lateness_ms, [0] * count)
+        shard = self.shards[partition] = ShardReplica(shapes, self.job.allowed_lateness_ms, [(0, 0)] * count)
         sizes = {name: output.partitions or count for name, output in self.job.outputs.items()}
         return PartitionTask(
             self.job, 7, partition, count, self.replica, output_partitions=sizes, upstream={}, layout=self.layout,

@@ -18,7 +18,7 @@ from nodes.checkpoints.file_names import CheckpointKey, digest_of, name_of
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
-from nodes.machine.config import JobRun, NodeConfig
+from nodes.machine.config import ContinuedIncarnation, JobRun, NodeConfig
 from nodes.machine.node import Node
 from wcrdt.lattices.counters import GCounter
 from wcrdt.replica.slots import TrackDelta
@@ -61,13 +61,14 @@ class Dialogue:
         history: Sequence[m.ControlMessage] = (),
         job: Job | None = None,
         topic_partitions: tuple[int, ...] = (),
+        continued: ContinuedIncarnation | None = None,
         **settings: Any,
     ) -> None:
         intervals = {"heartbeat_interval_ms": 10**6, "broadcast_interval_ms": 0, "checkpoint_interval_ms": 10**6}
         config = NodeConfig(node=name, **{**intervals, **settings})
         job = count_job() if job is None else job
         sizes = dict.fromkeys(job.outputs, partitions)
-        run = JobRun(job, 0, partitions, (0,) * partitions, sizes, topic_partitions=topic_partitions)
+        run = JobRun(job, 0, partitions, (0,) * partitions, sizes, None, continued, None, topic_partitions)
         self.node = Node(config, run)
         self.now_ms = 0
         self.lines: list[str] = []

@@ -36,12 +36,12 @@ class ShardedDelta(SlotDelta, frozen=True):
 class ShardReplica:
     """The slots of all partitions, of the keys of one shard alone.
 
-    ``start_offsets``: where the partitions begin, so that nothing was added before.
+    ``starts``: where the partitions begin, so that nothing was added before.
     """
 
-    def __init__(self, shapes: Mapping[str, StateShape], lateness_ms: int, start_offsets: Sequence[int]) -> None:
-        self.replica = Replica(len(start_offsets), shapes, lateness_ms)
-        self._start_offsets = tuple(start_offsets)
+    def __init__(self, shapes: Mapping[str, StateShape], lateness_ms: int, starts: Sequence[Position]) -> None:
+        self.replica = Replica(len(starts), shapes, lateness_ms)
+        self._starts = tuple(starts)
         self._passed: list[list[_Span]] = []
         self._waiting: list[list[_Span]] = []
         self._covered: list[Position] = []
@@ -50,11 +50,11 @@ class ShardReplica:
     def reset(self) -> None:
         """Know nothing: all contributions are read from the first one on."""
         self.replica.reset()
-        for slot, offset in zip(self.replica.slots, self._start_offsets, strict=True):
-            slot.record.position = (offset, 0)
-        self._passed = [[] for _ in self._start_offsets]
-        self._waiting = [[] for _ in self._start_offsets]
-        self._covered = [(offset, 0) for offset in self._start_offsets]
+        for slot, start in zip(self.replica.slots, self._starts, strict=True):
+            slot.record.position = start
+        self._passed = [[] for _ in self._starts]
+        self._waiting = [[] for _ in self._starts]
+        self._covered = list(self._starts)
 
     def position(self, partition: int) -> Position:
         """Up to where nothing of the partition is missing here."""
@@ -91,6 +91,8 @@ class ShardReplica:
         ``sent_through`` and ``waits`` as in ``ShardedDelta``; None: contributions were sent with the delta before.
         """
         record = delta.record
+        if record is not None and record.full and record.to == self.position(delta.partition):
+            self.replica.reach(delta.partition, record.watermark_ms)
         if record is None or record.full or named:
             return
         since = record.since if sent_through is None else sent_through

@@ -57,8 +57,7 @@ class BroadcastPieces:
         if piece.index == 0 and piece.whole not in waiting:
             waiting[piece.whole] = _OpenMessage()
         found = waiting.get(piece.whole)
-        if found is None or piece.index > len(found.parts):
-            waiting.pop(piece.whole, None)
+        if found is None or piece.index > len(found.parts):  # the rest stays, for the next reading
             raise PieceLost(f"piece {piece.index} of {piece.count} of a message of partition {partition}")
         if piece.index == len(found.parts):
             found.parts.append(piece.data)

@@ -27,6 +27,12 @@ from wcrdt.replica.slots import Position
 
 FIRST_MS = 20
 """After this time what is missing is requested for the first time: it may be on its way."""
+MOST_REREADS = MOST_DOUBLINGS + 2
+"""The log was read again so often from its start, and something is still missing: it is not there."""
+
+
+class ContributionsLost(Exception):
+    """Contributions of a partition to a shard are neither on the log nor with a node."""
 
 
 @dataclass(slots=True)
@@ -42,13 +48,14 @@ class _Lack:
 class _Reading:
     """One runner's contributions; ``unfit``: all that a partition has lacks what this runner still reads.
 
-    ``cut_bytes``: of the pieces of one that is not complete yet.
+    ``rereads``: so often the log was read again for it. ``cut_bytes``: of the pieces of one that is not complete yet.
     """
 
     key: int
     pieces: BroadcastPieces = field(default_factory=BroadcastPieces)
     lacks: dict[int, _Lack] = field(default_factory=dict)
     unfit: bool = False
+    rereads: int = 0
     cut_bytes: int = 0
 
 
@@ -65,7 +72,7 @@ class ShardSlots:
         if not self.names:
             return None
         shapes = {name: shape for name, shape in self.work.job.program.shapes().items() if name in self.names}
-        return ShardReplica(shapes, self.work.job.allowed_lateness_ms, self.work.run.start_offsets)
+        return ShardReplica(shapes, self.work.job.allowed_lateness_ms, self.work.run.start_positions)
 
     @property
     def progress(self) -> tuple[int, ...]:
@@ -162,7 +169,7 @@ class ShardSlots:
     # --- what is missing ------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Request what is missing, or take it from what runs here."""
+        """Request what is missing, or take it from what runs here. Raises ``ContributionsLost``."""
         for runner, shard in list(self._each()):
             reading = self._readings.get(runner.partition)
             if runner.is_loading or reading is None or reading.key != runner.key:
@@ -172,6 +179,8 @@ class ShardSlots:
                     self._lacks(runner, shard, reading, partition)
                 else:
                     reading.lacks.pop(partition, None)
+            if not reading.lacks:
+                reading.rereads = 0
 
     def _from_here(self, runner: Runner, shard: ShardReplica, partition: int) -> bool:
         maker = self.work.runners.get(partition)
@@ -204,5 +213,11 @@ class ShardSlots:
         reading.unfit = False
         if self.work.replicas.give_up(runner.partition):
             return
+        reading.rereads += 1
+        if reading.rereads > MOST_REREADS:
+            lacks = sorted(reading.lacks.items())
+            missing = ", ".join(f"of partition {maker} from offset {lack.position[0]} on" for maker, lack in lacks)
+            text = f"partition {runner.partition} cannot be made again from its checkpoint: contributions to its keys "
+            raise ContributionsLost(f"{text}are not on the log any more ({missing}); start again with --reset")
         shard.reset()
         self.work.effects += [RewindShard(runner.partition, runner.key), RewindBroadcast()]

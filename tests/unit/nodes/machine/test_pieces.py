@@ -57,6 +57,16 @@ def test_a_lost_piece_is_told_and_the_message_can_be_read_again() -> None:
         assert taken(pieces, all_of_it) == [message(1)]
 
 
+def test_what_one_reading_has_brought_stays_for_the_next() -> None:
+    pieces, all_of_it = BroadcastPieces(), pieces_of(1)
+    for lost in range(1, len(all_of_it) - 1):  # each reading loses the piece behind those of the readings before
+        for piece in all_of_it[:lost]:
+            assert pieces.take(3, piece) is None
+        with pytest.raises(PieceLost):
+            pieces.take(3, all_of_it[lost + 1])
+    assert taken(pieces, all_of_it[-2:]) == [message(1)]
+
+
 def test_pieces_of_another_message_under_its_digest_are_refused() -> None:
     first, second = pieces_of(1), pieces_of(2)
     forged = [m.PieceSent(0, first[0].whole, p.index, p.count, p.data) for p in second]

@@ -9,17 +9,20 @@ import pytest
 
 from holon import WCRDT, Context, Job, Json, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.outputs.shards import shard_of
+from nodes.checkpoints.file_names import CheckpointKey, digest_of, name_of, parse_name
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
 from nodes.machine.broadcast import shards
 from nodes.machine.broadcast.deltas_to_send import bits_of, is_named
 from nodes.machine.broadcast.pieces import cut
-from nodes.machine.config import contributed_states
+from nodes.machine.config import ContinuedIncarnation, contributed_states
 from nodes.machine.envelope import seal
 from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, joined
 from wcrdt import GCounter, MapOf
+from wcrdt.replica.replica import SlotDelta
+from wcrdt.replica.slots import TrackDelta
 from wcrdt.windows.assigners import Assigner
 
 SHARDS = 2
@@ -52,7 +55,7 @@ def job(idle_timeout_ms: int | None = None, lateness_ms: int = 0, windows: Assig
     return Job("counts", source, counting(windows), output="out", allowed_lateness_ms=lateness_ms)
 
 
-def node(name: str, partition: int, **settings: int) -> Dialogue:
+def node(name: str, partition: int, **settings: Any) -> Dialogue:
     """One of two nodes, which owns and runs this partition, and reads its contributions."""
     made = joined(name, SHARDS, others=[{"a": "b", "b": "a"}[name]], job=job(), **settings)
     made.control(*(m.Claim(0, "ab"[each], each, 1) for each in range(SHARDS)))
@@ -130,6 +133,61 @@ def test_a_missing_contribution_is_requested_until_it_has_come() -> None:
         b'{"end":10,"counts":{"%d":2}}' % HERE
     ]
     assert not requests(a.tick(10_000))
+
+
+def test_what_an_incarnation_goes_on_behind_is_not_missing() -> None:
+    data, names = ended()
+    b = joined("b", SHARDS, others=["a"], job=job(), continued=ContinuedIncarnation(0, names, 10))
+    b.control(*(m.Claim(0, "ab"[each], each, 1) for each in range(SHARDS)))
+    b.step(e.ContributionsRead(1, 1, []), "contributions")
+    b.step(e.CheckpointLoaded(1, 1, names[1], data), "loaded")
+    b.tail(1, 1)
+    place = parse_name(names[0]).key.record_position
+    b.broadcast(0, m.encode(m.SlotSent(0, SlotDelta(0, 0, TrackDelta(place, place, 24, [], full=True), None))))
+    assert not requests(b.tick(shards.FIRST_MS))
+    on = SlotDelta(0, 0, TrackDelta(place, (4, 0), 25, []), None)
+    b.broadcast(0, m.encode(m.ShardedSent(0, on, bits_of([1]), place)))
+    assert [(wanted.offset, wanted.step) for wanted in requests(b.tick(shards.FIRST_MS))] == [place]
+
+
+def ended() -> tuple[bytes, list[str]]:
+    """The final checkpoint of partition 1 of an input that has ended, and both partitions' names of it."""
+    a, b = node("a", 0), node("b", 1)
+    ends = [m.EndOfInput(0, partition, 1) for partition in range(SHARDS)]
+    sent = [each.records(partition, 1, 0, *events((3, HERE))) for partition, each in enumerate((a, b))]
+    sent += [each.control(*ends) for each in (a, b)]
+    names: list[str] = []
+    data = b""
+    for partition, each in enumerate((a, b)):
+        each.step(e.ContributionsRead(partition, 1, [c.value for made in sent for c in contributions(made)]), "")
+        each.broadcast(1 - partition, *(value for made in sent[1 - partition :: 2] for value in deltas(made)))
+        each.acknowledged(partition, 1)
+        (save,) = [effect for effect in each.effects if isinstance(effect, x.SaveCheckpoint)]
+        key = CheckpointKey("counts", 0, partition, save.record_position, save.answered)
+        data = save.data
+        names.append(name_of(key, digest_of(data)))
+    return data, names
+
+
+def test_contributions_that_are_nowhere_end_the_node_with_advice() -> None:
+    a, b = node("a", 0), node("b", 1)
+    made = b.records(1, 1, 0, *events((3, HERE), (12, THERE)))
+    a.records(0, 1, 0, *events((1, HERE), (12, HERE)))
+    a.broadcast(1, *deltas(made))
+    (answer,) = contributions(b.control(*requests(a.tick(shards.FIRST_MS))))
+    sent = m.decode_broadcast(answer.value)
+    assert isinstance(sent, m.SlotSent)
+    dropped = m.encode(m.SlotSent(0, msgspec.structs.replace(sent.delta, dropped_through_ms=10)))
+    for _ in range(shards.MOST_REREADS):
+        a.step(e.ContributionsRead(0, 1, [dropped]), "contributions")
+        assert any(isinstance(effect, x.RewindShard) for effect in a.tick(10**6))
+    a.step(e.ContributionsRead(0, 1, [dropped]), "contributions")
+    (leave,) = [effect for effect in a.tick(10**6) if isinstance(effect, x.Leave)]
+    assert leave.ending is x.Ending.FAILED
+    assert leave.reason == (
+        "node a: partition 0 cannot be made again from its checkpoint: contributions to its keys are not on the log "
+        "any more (of partition 1 from offset 0 on); start again with --reset"
+    )
 
 
 def test_a_damaged_contribution_is_one_that_did_not_come() -> None:
