@@ -283,4 +283,18 @@ FETCHES = (
         "if tail is not None and tail.attached else None",
         tests=("tests/unit/nodes/log/kafka/test_consumer.py",),
     ),
+    Mutant(
+        "a refused log-in takes the records with it that came at the same time",
+        "nodes/log/kafka/consumer.py",
+        "                failed = self._noted(one, one.error()) or failed\n                continue\n",
+        "                failed = self._noted(one, one.error()) or failed\n                break\n",
+        tests=("tests/unit/nodes/log/kafka/test_consumer.py",),
+    ),
+    Mutant(
+        "a failure that was met beside a turn is forgotten",
+        "nodes/log/kafka/consumer.py",
+        "                self._failed = error\n",
+        "                del error\n",
+        tests=("tests/unit/nodes/log/kafka/test_consumer.py",),
+    ),
 )

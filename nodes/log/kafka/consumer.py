@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.checks import out_of_range
-from nodes.log.contract import FetchedRecords, LogTruncated, TopicPartition
+from nodes.log.contract import FetchedRecords, LogError, LogTruncated, TopicPartition
 from nodes.log.kafka.columns import Tail, TakenPieces
 from nodes.log.kafka.confluent_reader import PartitionEvent, Reader
 from nodes.log.kafka.errors import DAMAGED, OUT_OF_RANGE, Connection, is_truncation, reason
@@ -53,6 +53,7 @@ class Follower:
         self._learned: set[str] = set()
         self._swept_s = 0.0
         self._pumped_s = 0.0
+        self._failed: LogError | None = None
 
     # --- what the log offers ----------------------------------------------------------------------------------------
 
@@ -107,6 +108,17 @@ class Follower:
                 return ready
             self._pump(0 if ready else max(0.0, min(left_s, _SLICE_S)))
             pumped = True
+
+    def keep_up(self) -> None:
+        """Take what has arrived, once in a while: a reader of our own requests more only then.
+
+        A failure is raised by the next reading call.
+        """
+        if self._failed is None and time.monotonic() - self._pumped_s > PUMP_INTERVAL_S:
+            try:
+                self._pump(0)
+            except LogError as error:
+                self._failed = error
 
     def bounds(self, where: TopicPartition) -> tuple[int, int]:
         """First retained offset and end, fetched from the broker now."""
@@ -281,13 +293,16 @@ class Follower:
 
     def _pump(self, timeout_s: float) -> None:
         """Wait for a record or an event at most so long, and take all that are there then."""
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
         try:
             arrived = self._reader.take(timeout_s)
         except KafkaException as error:
             raise self._connection.translated(reason(error), "reading") from error
         for one in arrived:
             if isinstance(one, PartitionEvent):
-                self._noted(one, one.error())
+                failed = self._noted(one, one.error()) or failed
                 continue
             topic, partition, piece = one
             tail = self._tail_at_place(topic, partition)
@@ -297,6 +312,8 @@ class Follower:
                 if tail.is_full() and not tail.paused:
                     self._pause(tail)
         self._pumped_s = time.monotonic()
+        if failed is not None:  # only now: what came with it would be passed over
+            raise failed
 
     def _tail_at_place(self, topic: str, partition: int) -> Tail | None:
         where = self._places.get((topic, partition))
@@ -305,20 +322,20 @@ class Follower:
         tail = self._tails.get(where)
         return tail if tail is not None and (tail.attached or tail.paused) else None
 
-    def _noted(self, event: PartitionEvent, error: KafkaError) -> None:
-        """An event that comes as a message. Without a partition it concerns the connection."""
+    def _noted(self, event: PartitionEvent, error: KafkaError) -> LogError | None:
+        """An event that comes as a message. Without a partition it concerns the connection, and may be its end."""
         topic = event.topic()
         if topic is None:
-            if error.fatal() or remedy(error.code()) is not Remedy.WAIT:
-                raise self._connection.translated(error, "reading")
-            return
+            ends = error.fatal() or remedy(error.code()) is not Remedy.WAIT
+            return self._connection.translated(error, "reading") if ends else None
         tail = self._tail_at_place(topic, event.partition())
         if tail is None or (remedy(error.code()) is Remedy.WAIT and not is_truncation(error)):
-            return
+            return None
         if error.code() == KafkaError._PARTITION_EOF:  # control records and aborted ones leave no message behind
             tail.fetched = max(tail.fetched, event.offset())
         else:
             tail.problem = error
+        return None
 
 
 def _reading(where: TopicPartition, offset: int) -> str:

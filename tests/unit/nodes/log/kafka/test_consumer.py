@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from nodes.log.contract import TopicPartition
+from nodes.log.contract import LogUnavailable, TopicPartition
 from nodes.log.kafka import consumer as consuming
 from nodes.log.kafka.columns import RecordRun
-from nodes.log.kafka.confluent_reader import ConfluentReader
+from nodes.log.kafka.confluent_reader import ConfluentReader, PartitionEvent
 from nodes.log.kafka.consumer import Follower
 from nodes.log.kafka.errors import Connection
 
@@ -245,3 +245,38 @@ def test_a_partition_that_confluent_kafka_gave_up_is_not_given_up_twice(monkeypa
         assert [log.read(T, at, 1, 1 << 20).values for at in range(RECORDS)] == [[b"0"], [b"1"], [b"2"], [b"3"]]
         log.forget(T)
     assert not consumer.has
+
+
+def refused() -> PartitionEvent:
+    """The event of a connection to which the broker gives no rights any more."""
+    return PartitionEvent(None, 0, 0, KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED))
+
+
+def test_records_that_come_with_a_refusal_are_not_passed_over(followed: tuple[Follower, PieceReader]) -> None:
+    log, reader = followed
+    log.poll(T, 0, 9, 1 << 20)
+    reader.arriving.append(refused())
+    reader.bring(0, 2)
+    with pytest.raises(LogUnavailable):
+        log.poll(T, 0, 9, 1 << 20)
+    assert log.poll(T, 0, 9, 1 << 20).values == [b"0", b"1"]
+    reader.bring(2, 4)
+    assert log.poll(T, 2, 9, 1 << 20).values == [b"2", b"3"]
+
+
+def test_a_follower_that_keeps_up_takes_what_has_arrived_and_tells_failures_to_who_reads(
+    followed: tuple[Follower, PieceReader],
+) -> None:
+    log, reader = followed
+    log.poll(T, 0, 9, 1 << 20)
+    reader.bring(0, 2)
+    reader.arriving.append(refused())
+    log.keep_up()
+    assert not reader.arriving
+    reader.bring(2, 4)
+    log.keep_up()
+    assert reader.arriving, "no more is taken until the failure is told"
+    with pytest.raises(LogUnavailable):
+        log.wait({T: 0}, 0.0)
+    assert log.wait({T: 0}, 0.0) == [T]
+    assert log.poll(T, 0, 9, 1 << 20).values == [b"0", b"1", b"2", b"3"]
