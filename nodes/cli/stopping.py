@@ -9,12 +9,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
 from nodes.cli.output import emit_error, note
-from nodes.runtime.stop_signals import INTERRUPTED_EXIT, SIGNALS, StopEvent, StopSignals
+from nodes.runtime.stop_signals import INTERRUPTED_EXIT, KeptSignals, StopSignals
 
 STOPPED_EARLY = "stopped before it had joined the job: there is nothing to hand over"
 
@@ -32,34 +32,13 @@ def end_if_interrupted(stops: StopSignals | None) -> None:
         raise typer.Exit(INTERRUPTED_EXIT)
 
 
-class StopRequests:
-    """SIGTERM and SIGINT of a command that works until one comes, while it is entered: what it has in hand is finished.
-
-    ``event`` is set by each of them; ``first`` is the first that came, if any.
-    """
-
-    def __init__(self) -> None:
-        self.event = StopEvent()
-        self.first: int | None = None
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> StopRequests:
-        for number in SIGNALS:
-            self._before[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+class StopRequests(KeptSignals):
+    """SIGTERM and SIGINT of a command that works until one comes: what it has in hand is finished."""
 
     def end_if_interrupted(self) -> None:
         """After Ctrl-C, however orderly the command has ended."""
         if self.first == signal.SIGINT:
             raise typer.Exit(INTERRUPTED_EXIT)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.first = number if self.first is None else self.first
-        self.event.set()
 
 
 @contextmanager

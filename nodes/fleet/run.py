@@ -6,7 +6,6 @@ import signal
 import time
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from types import FrameType
 
 from nodes.errors import RunFailed, Unreachable
 from nodes.fleet.account import RunEnding
@@ -20,6 +19,7 @@ from nodes.log.contract import Log
 from nodes.machine.config import JobRun
 from nodes.machine.workload import PID
 from nodes.runtime.log_opening import check_at_next_opening
+from nodes.runtime.stop_signals import KeptSignals
 from nodes.settings.settings import Settings
 
 CHECK_INTERVAL_S = 0.05
@@ -38,28 +38,6 @@ class RunOptions:
     reference: str
     nodes: int = 1
     accept_code: bool = False
-
-
-class Interrupts:
-    """Counts SIGINT and SIGTERM while it is entered, in place of what they would do."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first: int | None = None
-        self._before: dict[int, object] = {}
-
-    def __enter__(self) -> Interrupts:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.count += 1
-        self.first = number if self.first is None else self.first
 
 
 class FleetRun:
@@ -98,7 +76,7 @@ class FleetRun:
     def execute(self) -> RunEnding:
         """Start the nodes and stay with them. Raises ``RunFailed`` if all have crashed, ``KeyboardInterrupt`` on a
         second signal."""
-        with Interrupts() as interrupts, self.screen:
+        with KeptSignals() as interrupts, self.screen:
             try:
                 self.fleet.start()
                 while not (interrupts.count or self._is_over()):
@@ -155,7 +133,7 @@ class FleetRun:
         members = self.monitor.ownership.members
         return any(view.stats.get(PID) in ours and view.node in members for view in self.monitor.nodes.values())
 
-    def _leave(self, interrupts: Interrupts) -> None:
+    def _leave(self, interrupts: KeptSignals) -> None:
         """Until no node runs: those of a job that is over leave by themselves, the others upon a request."""
         began_s, requested = time.monotonic(), False
         while self.fleet.running():

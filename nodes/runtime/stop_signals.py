@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Sequence
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED_EXIT = 130
@@ -47,6 +47,33 @@ class StopEvent:
                 self._tokens.get(timeout=max(0.0, timeout_s))
                 self._tokens.put(None)  # for another thread that waits
         return self._is_set
+
+
+class KeptSignals:
+    """SIGINT and SIGTERM while it is entered, in place of what they would do.
+
+    ``event`` is set by each of them, ``count`` says how many came; ``first`` is the first that came, if any.
+    """
+
+    def __init__(self) -> None:
+        self.event = StopEvent()
+        self.count = 0
+        self.first: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in SIGNALS:
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        self.first = number if self.first is None else self.first
+        self.event.set()
 
 
 class Stoppable(Protocol):

@@ -350,7 +350,9 @@ class TransactionCheckpoints:
             made = self._compact(request)
             return _Merged(saved_unit, made if self._is_intact(made) else None)
         except CompactionFailed as error:
-            logger.warning("node %s: checkpoints of unit %d are not merged: %s", self.node, request.unit, error)
+            is_here = self._saved_units.get(request.unit - self.sequencers) is saved_unit  # else its owner merges them
+            level = logging.WARNING if is_here else logging.DEBUG
+            logger.log(level, "node %s: checkpoints of unit %d are not merged: %s", self.node, request.unit, error)
             return _Merged(saved_unit, None, error.damaged)
 
     def _replace(self, merged: _Merged) -> None:
