@@ -111,6 +111,11 @@ class Layout(msgspec.Struct, array_like=True, frozen=True):
         """Of each group here: the homes in the layout before, and those in this one; each by bucket."""
         return [(before.homes_of(before.before(each.group)), each.homes) for each in self.groups]
 
+    @property
+    def is_parted(self) -> bool:
+        """Whether some group has operators apart."""
+        return any(each.group.apart for each in self.groups)
+
     def apart(self, operators: Collection[str], known: Mapping[str, Group]) -> Layout:
         """The same homes, with these operators in groups of their own; ``known``: of all operators, as they are here.
 

@@ -13,7 +13,7 @@ from deploy.mutants.planted_replicas import LAYOUTS, MIXED_FLEETS, REPLICAS
 from deploy.mutants.planted_sessions import SESSIONS
 from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
-from deploy.mutants.planted_truncation import COPIES, CPU, ELASTIC, FULL_DISKS, PARTED, TRUNCATION
+from deploy.mutants.planted_truncation import COPIES, CPU, ELASTIC, FULL_DISKS, PARTED, RELEASES, TRUNCATION
 
 MUTANTS = (
     *STATE,
@@ -23,6 +23,7 @@ MUTANTS = (
     *MIXED_FLEETS,
     *COPIES,
     *PARTED,
+    *RELEASES,
     *FULL_DISKS,
     *CPU,
     *ELASTIC,

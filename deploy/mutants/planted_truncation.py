@@ -361,3 +361,36 @@ COPIES = (
         )
     ),
 )
+RELEASES = (
+    Mutant(
+        "nodes that know no parted operators go on",
+        "nodes/machine/ownership/layouts.py",
+        "m.COPIES_VERSION if self.online or self.parted else",
+        "m.COPIES_VERSION if self.online else",
+        tests=(
+            "tests/unit/nodes/machine/ownership/test_layouts.py",
+            "tests/unit/nodes/transactions/layouts/test_alone.py",
+        ),
+    ),
+    Mutant(
+        "a checkpoint of the control topic is read by releases that look for keys elsewhere",
+        "nodes/machine/control_state.py",
+        "formats.append(first_format(checkpoint.state.layouts))",
+        "formats.append(m.LAYOUTS_VERSION)",
+        tests=("tests/unit/nodes/machine/ownership/test_layouts.py",),
+    ),
+    Mutant(
+        "a checkpoint of a newer release counts as damaged",
+        "transactional/state/snapshots.py",
+        "kind = NewerSnapshot if isinstance(version, int) and version > FORMAT_VERSION else BadValue",
+        "kind = BadValue",
+        tests=("tests/unit/nodes/transactions/checkpoints/test_broken_chains.py",),
+    ),
+    Mutant(
+        "a newer release's checkpoint of the control topic counts as deleted",
+        "nodes/runtime/control_topic.py",
+        "                    if unread is not None:\n",
+        "                    if False:\n",
+        tests=("tests/unit/nodes/transactions/test_control_history.py",),
+    ),
+)

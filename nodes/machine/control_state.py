@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from nodes.machine import messages as m
+from nodes.machine.ownership.layouts import first_format
 from nodes.machine.ownership.programs import ProgramState
 from nodes.machine.ownership.schemas import SchemaState
 
@@ -76,7 +77,7 @@ def encode_control_checkpoint(checkpoint: ControlCheckpoint) -> bytes:
     if checkpoint.state.programs != ProgramState():
         formats.append(m.PROGRAMS_VERSION)
     if any(checkpoint.state.layouts):
-        formats.append(m.LAYOUTS_VERSION)
+        formats.append(first_format(checkpoint.state.layouts))
     if checkpoint.state.schemas != SchemaState():
         formats.append(m.SCHEMAS_VERSION)
     return m.seal(checkpoint, MAX_CHECKPOINT_BYTES, max(formats, default=m.FIRST_VERSION))

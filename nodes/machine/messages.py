@@ -37,7 +37,7 @@ LAYOUTS_VERSION = 8
 SCHEMAS_VERSION = 9
 """Since this one nodes agree on which schemas a registry has, before they read records of them."""
 COPIES_VERSION = 9
-"""Since this one keys of a transactional job may be copied to other homes before they move."""
+"""Since this one keys of a transactional job may be copied to other homes before they move, and groups be parted."""
 MAX_CONTROL_BYTES = 1 << 20
 FORMER_BROADCAST_BYTES = 64 << 20
 MAX_BROADCAST_BYTES = 4 << 30
@@ -54,7 +54,7 @@ Text = Annotated[str, msgspec.Meta(max_length=MAX_CONTROL_BYTES)]
 
 
 ONLINE_LAYOUT = "layout online"
-"""Name of a ``Command``: a layout whose keys are copied before it holds."""
+"""Name of a ``Command``: a layout whose keys are copied before it holds, or whose groups have operators apart."""
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):

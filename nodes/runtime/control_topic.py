@@ -33,11 +33,13 @@ class ControlTopic:
     checkpoints: str
     last: int = 1 << 40
 
-    def intact_checkpoints(self, log: Log, *, waits: bool = True) -> list[tuple[int, ControlCheckpoint]]:
+    def intact_checkpoints(
+        self, log: Log, *, waits: bool = True, unread: list[m.BadMessage] | None = None
+    ) -> list[tuple[int, ControlCheckpoint]]:
         """The intact checkpoints with their own offsets, newest first; damaged ones are passed over.
 
         ``waits`` False: for a thread beside one that works with this log, which is not held while a broker is waited
-        for.
+        for. ``unread`` gets the errors of those that are passed over.
         """
         if self.checkpoints not in log.topics():
             return []
@@ -57,20 +59,23 @@ class ControlTopic:
             for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
                 try:
                     found.append((at, decode_control_checkpoint(value)))
-                except m.BadMessage:
-                    continue
+                except m.BadMessage as error:
+                    if unread is not None:
+                        unread.append(error)
             offset = chunk.next_offset
         return found[::-1]
 
     def missed(self, log: Log, offset: int = 0) -> ControlCheckpoint | None:
         """The checkpoint for a reader at ``offset`` before it reads on, 0: it knows nothing; None: nothing is missing.
 
-        Raises ``RunFailed`` where what is missing cannot be known, ``LogTruncated`` where the topic has lost its end.
+        Raises ``RunFailed`` where what is missing cannot be known, ``JobMismatch`` where a newer release knows it,
+        ``LogTruncated`` where the topic has lost its end.
         """
         start = log.start_offset(self.name, 0)
         if offset > 0 and start <= offset:
             return None
-        found = [checkpoint for _, checkpoint in self.intact_checkpoints(log)]
+        unread = list[m.BadMessage]()
+        found = [checkpoint for _, checkpoint in self.intact_checkpoints(log, unread=unread)]
         newest = max(found, key=lambda each: each.offset, default=None)
         if newest is not None and newest.offset > (end := log.end_offset(self.name, 0)):
             # The end is fetched last: checkpoints never lie beyond it.
@@ -81,6 +86,12 @@ class ControlTopic:
         if newest is not None and newest.offset >= start:
             return newest
         if start > offset:
+            newer = [error for error in unread if error.reason is m.BadReason.NEWER_VERSION]
+            if newer:
+                raise JobMismatch(
+                    f"job {self.job!r}: {self.name}[0] begins at offset {start}, and a newer Holon has written the "
+                    f"checkpoint of what came before ({newer[-1]}): go on with nodes of that release"
+                )
             raise RunFailed(
                 f"job {self.job!r}: {self.name}[0] begins at offset {start}, and {self.checkpoints} holds no intact "
                 f"checkpoint of what came before: records of one of them were deleted. {self._lost()}"

@@ -134,10 +134,13 @@ class Fleet(Stage):
 
     def programs(self) -> NodePrograms:
         """Of a node that is started with a version that has held."""
-        held = sorted({each.code for each in self.fold().holding} | {"1"})
-        own = self.upgrade_draw.choice(held)
+        own = self.own_code()
         load = lambda version, _: self.versions[version.code]  # noqa: E731
         return NodePrograms(self.versions[own], own, JobVersion(own), load=load)
+
+    def own_code(self) -> str:
+        """Of a version that has held: that with which the next node is started."""
+        return self.upgrade_draw.choice(sorted({each.code for each in self.fold().holding} | {"1"}))
 
     def fold(self) -> ProgramFold:
         """As it stands on the control topic."""
@@ -189,15 +192,19 @@ class Fleet(Stage):
                 if self.log.end_offset(self.topics.control, 0) > notices:
                     self.doom(name, "after a notice", 30)
             for name in sorted(self.savers):
-                beside = self.savers[name]
-                for what in ("merger", "loader", "ledger-loader", "program-loader"):
-                    beside[what].go_on()
-                if did := beside["saver"].go_on():
-                    self.met.saved += did
-                    self.doom(name, "after a save", 0)
+                self._work_beside(name)
             for name in sorted(self.nodes):
                 self._turn_node(name)
             self._die_and_be_born()
+
+    def _work_beside(self, name: str) -> None:
+        """The threads of one node."""
+        beside = self.savers[name]
+        for what in ("merger", "loader", "ledger-loader", "program-loader"):
+            beside[what].go_on()
+        if did := beside["saver"].go_on():
+            self.met.saved += did
+            self.doom(name, "after a save", 0)
 
     def _turn_node(self, name: str) -> None:
         if name not in self.nodes or name in self.disks.waiting or self.stalled_until.get(name, 0) > self.now_ms:
@@ -357,6 +364,13 @@ class Fleet(Stage):
         self._check_counts()
         self.met.restored += any(driver.steps.begun for driver, _ in self.nodes.values())
 
+    def run(self) -> None:
+        """Faults, the end of them, and the check; ``met`` has what came."""
+        self.go_on(self.draw.choice([400, 1_000, 2_000]))
+        self.check()
+        self.met.at_steps.update(self.faults.met)
+        self.met.full, self.met.full_waits, self.met.full_killed = self.disks.met
+
     def _check_counts(self) -> None:
         for key in self.keys:
             self.asked += 1
@@ -372,8 +386,5 @@ class Fleet(Stage):
 def simulate(seed: int) -> Met:
     """One run; fails where something that was acknowledged is lost, or done twice."""
     fleet = Fleet(seed)
-    fleet.go_on(fleet.draw.choice([400, 1_000, 2_000]))
-    fleet.check()
-    fleet.met.at_steps.update(fleet.faults.met)
-    fleet.met.full, fleet.met.full_waits, fleet.met.full_killed = fleet.disks.met
+    fleet.run()
     return fleet.met

@@ -6,33 +6,21 @@
 and its modules where they are now. Nodes start as either release at random while faults last. Behind these only this
 release starts, and in half of the fleets nodes of the earlier one are gone. Results, replicas and bounds of time are
 checked as in every simulated run. A node of the earlier release may stop by name, at a record that it does not know.
-
-Two rules for this file. The earlier release's modules are others of the same names: ``Releases`` says which ones are
-imported at a moment. The log, the store and their errors are common to both.
+``tests/sim/transactions_two_releases.py`` has transactional fleets.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import subprocess
 import sys
-import tarfile
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import msgspec
 
-import nodes.log.checks
-import nodes.log.memory  # noqa: F401
 from nodes.machine import effects
 from nodes.machine.envelope import FORMAT_VERSION
 from nodes.sim import node_process, run, world
@@ -40,62 +28,27 @@ from nodes.sim.drawing import draw
 from nodes.sim.jobs import CASES
 from nodes.sim.many import explain, fresh_base_seed
 from nodes.sim.node_process import InvariantBroken, NodeProcess
+from tests.sim.releases import Releases, checked_out, last_before
 
-PACKAGES = ("holon", "nodes", "wcrdt")
-COMMON = ("nodes.log", "nodes.errors", "nodes.sim.store")
-COMMON += tuple(f"nodes.checkpoints.{name}" for name in ("errors", "file_names", "format", "store"))
-"""Both releases use the same ones."""
-ENVELOPE = "nodes/machine/envelope.py"
 NAMED = "newer Holon", "no intact delta of partition"
 """How a node of the earlier release ends: the second one where it began anew behind deltas that it does not know."""
-Modules = dict[str, ModuleType]
 
 
-class Releases:
-    """The modules of two releases: those of this one, and those below ``folder``."""
+class StreamReleases(Releases):
+    """The modules of both that the simulation of streams takes apart."""
 
     def __init__(self, folder: Path) -> None:
-        self._modules: dict[bool, Modules] = {False: _imported()}
-        self._earlier = False
-        with self.using(earlier=True):
-            sys.path.insert(0, str(folder))
-            # An ending of a node is the same to the simulation, whichever release it is of.
-            vars(importlib.import_module("nodes.machine.effects"))["Ending"] = effects.Ending
-            self.processes = importlib.import_module("nodes.sim.node_process")
-            self.config = importlib.import_module("nodes.machine.config")
-            self.changes = importlib.import_module("nodes.sim.faults.code_changes")
-            self.registry = importlib.import_module("nodes.sim.faults.registry")
-            self.inputs = importlib.import_module("nodes.streams.io.inputs")
-            self.format = importlib.import_module("nodes.machine.messages").FORMAT_VERSION
-            sys.path.remove(str(folder))
-        for module in (self.processes, self.config, self.changes, self.registry, self.inputs):
-            assert str(module.__file__).startswith(str(folder)), module
+        super().__init__(folder)
+        # An ending of a node is the same to the simulation, whichever release it is of.
+        vars(self.earlier("nodes.machine.effects"))["Ending"] = effects.Ending
+        self.processes = self.earlier("nodes.sim.node_process")
+        self.config = self.earlier("nodes.machine.config")
+        self.changes = self.earlier("nodes.sim.faults.code_changes")
+        self.registry = self.earlier("nodes.sim.faults.registry")
+        self.inputs = self.earlier("nodes.streams.io.inputs")
+        self.format = self.earlier("nodes.machine.messages").FORMAT_VERSION
         for name in ("Crash", "InvariantBroken"):
             vars(self.processes)[name] = vars(node_process)[name]
-
-    @contextmanager
-    def using(self, *, earlier: bool) -> Iterator[None]:
-        """Imports meanwhile are those of one release: also those that a function makes when it is called."""
-        before = self._earlier
-        self._use(earlier)
-        try:
-            yield
-        finally:
-            self._use(before)
-
-    def _use(self, earlier: bool) -> None:
-        if earlier == self._earlier:
-            return
-        self._modules[self._earlier] = _imported()
-        for name in self._modules[self._earlier]:
-            if not name.startswith(COMMON):
-                del sys.modules[name]
-        sys.modules.update(self._modules.get(earlier, {}))
-        self._earlier = earlier
-
-
-def _imported() -> Modules:
-    return {name: module for name, module in sys.modules.items() if name.partition(".")[0] in PACKAGES}
 
 
 class EarlierSurroundings:
@@ -142,7 +95,7 @@ class EarlierSurroundings:
 class MixedWorld(world.World):
     """``met``: of nodes of either release, what became of them."""
 
-    releases: Releases
+    releases: StreamReleases
 
     def __init__(self, *args: Any) -> None:
         self.mixing = Random(f"releases {args[0].seed}")
@@ -203,19 +156,6 @@ class MixedWorld(world.World):
         return [process for process in super().current() if not self.is_earlier(process)]
 
 
-def release_before() -> str:
-    """The last commit of the wire format before this one's."""
-    newest = f"FORMAT_VERSION = {FORMAT_VERSION}"
-    found = _git("log", "-1", "--format=%h", "-S", newest, "--", ENVELOPE).decode().strip()
-    if not found:
-        raise SystemExit(f"the history of this checkout does not have the commit that began format {FORMAT_VERSION}")
-    return f"{found}~1"
-
-
-def _git(*words: str) -> bytes:
-    return subprocess.run(["git", *words], capture_output=True, check=True).stdout
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", default=None)
@@ -224,13 +164,11 @@ def main() -> None:
     parser.add_argument("--case", default="sharded", help="jobs whose names have this in them")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    before = options.before or release_before()
+    before = options.before or last_before(FORMAT_VERSION)
     base = fresh_base_seed() if options.seed is None else options.seed
     cases, failed, met = sorted(name for name in CASES if options.case in name), list[int](), Counter[str]()
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=BytesIO(_git("archive", before, *PACKAGES))) as files:
-            files.extractall(folder, filter="data")
-        MixedWorld.releases = releases = Releases(Path(folder))
+    with checked_out(before) as folder:
+        MixedWorld.releases = releases = StreamReleases(folder)
         worlds = list[MixedWorld]()
 
         def new_world(*args: Any) -> MixedWorld:

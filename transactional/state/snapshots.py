@@ -48,6 +48,10 @@ Row: TypeAlias = tuple[str, str, bytes | None]
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 
+class NewerSnapshot(BadValue):
+    """A snapshot of a format that a later release has brought."""
+
+
 class PostponedState(msgspec.Struct, array_like=True, frozen=True):
     """A transaction that was postponed; lists are sorted."""
 
@@ -179,10 +183,11 @@ def snapshot_bytes(state: PartitionState) -> bytes:
 
 
 def snapshot_state(data: bytes) -> PartitionState:
-    """Raises ``BadValue``, also for one of a newer format."""
+    """Raises ``BadValue``, ``NewerSnapshot`` for one of a newer format."""
     version = decode(data, _StateHead).version
     if version not in _READ:
-        raise BadValue(f"a snapshot of format {version!r}: this version reads {_READ[0]} to {_READ[-1]}")
+        kind = NewerSnapshot if isinstance(version, int) and version > FORMAT_VERSION else BadValue
+        raise kind(f"a snapshot of format {version!r}: this version reads {_READ[0]} to {_READ[-1]}")
     raw = decode(data, _RawItems)
     fields = [b"\x90" if name == "items" else bytes(getattr(raw, name)) for name in _RawItems.__struct_fields__]
     there = [field for field in fields if field]  # a snapshot of an earlier version does not have the last ones

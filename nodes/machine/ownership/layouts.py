@@ -19,7 +19,8 @@ T = TypeVar("T")
 class ProposedLayout(msgspec.Struct, frozen=True):
     """Layout ``number`` (the first is 0). ``units``: those of the job that it needs; ``about``: to be shown.
 
-    ``online``: keys are copied to their homes in it before it holds.
+    ``online``: keys are copied to their homes in it before it holds. ``parted``: some of its groups have operators
+    apart, so that nodes which do not know those would look for keys elsewhere.
     """
 
     number: int
@@ -27,6 +28,12 @@ class ProposedLayout(msgspec.Struct, frozen=True):
     layout: msgspec.Raw
     about: dict[str, str | int | list[str]] = {}
     online: bool = False
+    parted: bool = False
+
+    @property
+    def format(self) -> int:
+        """The first wire format whose readers find all keys by it."""
+        return m.COPIES_VERSION if self.online or self.parted else m.LAYOUTS_VERSION
 
 
 class LayoutProgress(msgspec.Struct, frozen=True):
@@ -124,6 +131,13 @@ class LayoutFold:
         self.outcome = argument
         if not made.problem:
             self.layout = self.proposed
+
+
+def first_format(layouts: tuple[str, str, str]) -> int:
+    """Of what a ``LayoutFold`` has, in the order of its arguments: an older reader would not find all keys."""
+    proposed, _, layout = layouts
+    made = [_proposed(text) for text in (proposed, layout) if text]
+    return max((each.format for each in made if each is not None), default=m.LAYOUTS_VERSION)
 
 
 def outcome_of(fold: LayoutFold, number: int) -> LayoutOutcome | None:

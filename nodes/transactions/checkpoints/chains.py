@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
-from nodes.checkpoints.errors import CheckpointDamaged
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointNewer
 from nodes.checkpoints.file_names import CheckpointKey, parse_name
 from nodes.checkpoints.store import CheckpointStore
 from nodes.transactions.topics import FIRST_INCARNATION
 from transactional.state.snapshot_chain import BrokenChain, Continuity
 from transactional.state.snapshots import (
+    NewerSnapshot,
     PartitionState,
     Row,
     merged_replies,
@@ -68,26 +70,34 @@ def save_file(
 
 def load_file(store: CheckpointStore, name: str) -> tuple[list[FileReference], PartitionState]:
     """Raises as ``load`` does; what is none of ours is ``CheckpointDamaged``."""
-    try:
+    with _named(name):
         found = _file(store, name)
         return found.rests_on, snapshot_state(found.state)
-    except BadValue as error:
-        raise CheckpointDamaged(f"checkpoint {name} holds {error}") from None
 
 
 def rests_on(store: CheckpointStore, name: str) -> list[FileReference]:
     """The files that a file depends on. Raises as ``load_file``."""
-    try:
+    with _named(name):
         return _file(store, name).rests_on
-    except BadValue as error:
-        raise CheckpointDamaged(f"checkpoint {name} holds {error}") from None
 
 
 def _file(store: CheckpointStore, name: str) -> ChainFile:
     found = decode(store.load(name), ChainFile)
     if found.version != CHAIN_VERSION:
-        raise BadValue(f"a chain of format {found.version}: this version reads {CHAIN_VERSION}")
+        kind = NewerSnapshot if found.version > CHAIN_VERSION else BadValue
+        raise kind(f"a chain of format {found.version}: this version reads {CHAIN_VERSION}")
     return found
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """An older checkpoint would do in place of a newer release's, and hide that two releases do not go together."""
+    try:
+        yield
+    except NewerSnapshot as error:
+        raise CheckpointNewer(f"checkpoint {name} holds {error}: run the newer Holon that has written it") from None
+    except BadValue as error:
+        raise CheckpointDamaged(f"checkpoint {name} holds {error}") from None
 
 
 class ChainBroken(CheckpointDamaged):

@@ -182,13 +182,11 @@ class Repartitioning:
             self.check_settled()
             self._check_alive()
         raw = msgspec.Raw(msgspec.json.encode(after))
-        made = ProposedLayout(after.number, self.begun.sequencers + after.partitions, raw, about, mode == "online")
+        units = self.begun.sequencers + after.partitions
+        made = ProposedLayout(after.number, units, raw, about, mode == "online", parted=after.is_parted)
         argument = msgspec.json.encode(made).decode()
-        self._log.append(
-            self._topics.control,
-            0,
-            [m.encode(m.Command(FIRST_INCARNATION, m.ONLINE_LAYOUT if made.online else LAYOUT, argument))],
-        )
+        name = LAYOUT if made.format == m.LAYOUTS_VERSION else m.ONLINE_LAYOUT  # the name decides the format
+        self._log.append(self._topics.control, 0, [m.encode(m.Command(FIRST_INCARNATION, name, argument))])
         if self.read().layouts.proposed != argument:
             raise RunFailed(_under_way(self._history.ownership) or "another request came first: see holon txn layout")
         return made

@@ -11,6 +11,7 @@ from nodes.errors import RunFailed
 from nodes.log.contract import LogTruncated
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
+from nodes.machine.code_check import JobMismatch
 from nodes.machine.control_state import ControlCheckpoint
 from nodes.transactions.bench.saved_state import newest_checkpoints
 from nodes.transactions.control_history import control_history, trim_control
@@ -90,6 +91,25 @@ def test_damaged_checkpoints_count_for_nothing_and_the_newest_intact_one_is_take
     assert job.start == start + 10 and job.checkpoints == 5
     begun = control_topic(job.topics).missed(job.log)
     assert begun is not None and begun.offset == job.end
+
+
+def test_checkpoints_of_a_newer_release_are_named_where_nothing_else_is_left(job: Job) -> None:
+    for _ in range(5):
+        job.trim()
+    topic, at = job.topics.control_checkpoints, job.log.start_offset(job.topics.control_checkpoints, 0)
+    payload = job.log.read(topic, 0, at).values[-1][5:]
+    version = m.FORMAT_VERSION + 1
+    newer = struct.pack(">BI", version, zlib.crc32(payload, zlib.crc32(bytes([version])))) + payload
+    job.log.append(topic, 0, [newer])
+    assert control_topic(job.topics).missed(job.log) is not None, "an older one is enough: the topic itself goes on"
+    job.log.delete_before(topic, 0, job.log.end_offset(topic, 0) - 1)
+    with pytest.raises(JobMismatch, match=f"version {version}.*go on with nodes of that release") as raised:
+        control_topic(job.topics).missed(job.log)
+    assert "delete" not in str(raised.value)
+    job.log.append(topic, 0, [b"damage" * 10])
+    job.log.delete_before(topic, 0, job.log.end_offset(topic, 0) - 1)
+    with pytest.raises(RunFailed, match="holds no intact checkpoint"):
+        control_topic(job.topics).missed(job.log)
 
 
 def test_one_that_stood_still_for_long_and_writes_what_it_knew_moves_nothing_back(job: Job) -> None:

@@ -8,13 +8,15 @@ import msgspec
 import pytest
 
 from examples.bank import program
+from nodes.checkpoints.errors import CheckpointNewer
+from nodes.checkpoints.file_names import CheckpointKey
 from nodes.machine import messages as m
 from nodes.transactions.checkpoints import chains
-from nodes.transactions.checkpoints.chains import ChainBroken, FileReference, load_file, save_file, states
+from nodes.transactions.checkpoints.chains import ChainBroken, ChainFile, FileReference, load_file, save_file, states
 from nodes.transactions.checkpoints.compaction import CompactionFailed, CompactionRequest, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional.state.snapshots import UNSAID, PartitionState, snapshot_bytes, snapshot_state
+from transactional.state.snapshots import FORMAT_VERSION, UNSAID, PartitionState, snapshot_bytes, snapshot_state
 from transactional.state.values import decode, encode
 from wcrdt.replica.slots import WINDOW_START
 
@@ -88,6 +90,29 @@ def test_a_chain_that_is_no_state_is_refused_and_an_older_one_is_used(
     assert {key: stage.call("account", key, "balance") for key in KEYS} == dict.fromkeys(KEYS, 4) | {KEYS[0]: 6}
     assert other.steps.begun > 0, "an older checkpoint was there"
     assert f"checkpoint {name} holds" in caplog.text
+
+
+def test_a_node_stops_by_name_at_a_checkpoint_of_a_newer_release_though_an_older_one_would_do() -> None:
+    stage = staged()
+    parts, state = newest(stage)
+    name = publish(stage, parts, msgspec.structs.replace(state, version=FORMAT_VERSION + 1))
+    with pytest.raises(CheckpointNewer, match=f"{name} holds a snapshot of format {FORMAT_VERSION + 1}.*newer Holon"):
+        list(states(stage.store, [*parts, FileReference(name, 1)]))
+    stage.turn(1)
+    del stage.nodes["one"]
+    stage.start("other")
+    with pytest.raises(CheckpointNewer, match="newer Holon"):
+        stage.turn(200)
+
+
+def test_a_chain_of_a_newer_format_is_named_as_such() -> None:
+    stage = staged()
+    parts, state = newest(stage)
+    newer = ChainFile(chains.CHAIN_VERSION + 1, parts, snapshot_bytes(state))
+    name = stage.store.save(CheckpointKey(JOB, FIRST_INCARNATION, UNIT, (99, 0), WINDOW_START), encode(newer))
+    for read in (load_file, chains.rests_on):
+        with pytest.raises(CheckpointNewer, match="a chain of format 2: this version reads 1"):
+            read(stage.store, name)
 
 
 def test_chains_of_the_version_before_are_read() -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from nodes.errors import SettingsError, UnknownName
 from nodes.log.memory import MemoryLog
+from nodes.machine import messages as m
+from nodes.machine.ownership.commands import LAYOUT
 from nodes.machine.ownership.layouts import ProposedLayout
 from nodes.transactions.layouts.repartitioning import Mode, Repartitioned, Repartitioning, described
 from nodes.transactions.layouts.shown import layout_shown
@@ -105,6 +107,24 @@ def test_several_that_leave_together_stay_together_and_may_part_later() -> None:
     requests.outcome(made_split.number, 60)
     assert split.buckets and requests.layout().number == 3
     check(made, 2)
+
+
+@pytest.mark.parametrize("mode", ["stop", "online"])
+def test_nodes_that_know_no_parted_operators_stop_at_the_request_and_at_each_later_one(mode: Mode) -> None:
+    made, requests = staged()
+    assert formats(made) == []
+    requests.wait(*requests.request(["cart"], 3, "least", "stop"), 60)
+    alone(requests, ["order"], 4, mode)
+    request_split(requests, "shop", None, 0, None, "stop")
+    assert formats(made) == [m.LAYOUTS_VERSION, m.COPIES_VERSION, m.COPIES_VERSION]
+
+
+def formats(made: Stage) -> list[int]:
+    """Of the requests for layouts on the control topic, as readers of other releases see them."""
+    found = made.log.read(made.topics.control, 0, 0).values
+    requested = [value for value in found if isinstance(command := m.decode_control(value), m.Command)
+                 and command.name in (LAYOUT, m.ONLINE_LAYOUT)]  # fmt: skip
+    return [value[0] for value in requested]
 
 
 def test_all_of_the_same_homes_that_are_named_move_as_without_the_option() -> None:
