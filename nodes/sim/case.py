@@ -32,7 +32,9 @@ EIGHTH_SEED = 1 << 47
 NINTH_SEED = 1 << 48
 """Seeds from here on meet partitions that wait for one that ends in dead records, more often, too."""
 TENTH_SEED = 1 << 49
-"""New seeds are drawn from here on: they meet fleets whose nodes have different settings, too."""
+"""Seeds from here on meet fleets whose nodes have different settings, too."""
+ELEVENTH_SEED = 1 << 50
+"""New seeds are drawn from here on: clients, commands and nodes of transactional fleets are cut off any time, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

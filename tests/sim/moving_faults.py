@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
+from nodes.sim.case import ELEVENTH_SEED
 from nodes.sim.store import MemoryCheckpoints
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, checkpoint_job
 from tests.sim.cut_off_log import CutOffLog
@@ -25,6 +26,7 @@ TAGS = {
 """Steps by what their records hold: see docs/design/migration.md."""
 REQUESTED = "requested"
 STEPS = (REQUESTED, *TAGS)
+ANY_TIME = "any time"
 HEAD = 40
 """The tag of a record is among so many bytes, also behind the heads of a batch of records."""
 UNITS = 8
@@ -49,6 +51,8 @@ class MovingFaults:
         self._store = store
         self._trims = trims
         self._until_ms: dict[str, int] = {}
+        self._splits = Random(seed ^ 0x5711)  # its own stream, so that earlier draws stay as they are
+        self._any_time = self._splits.choice([0.0, 0.0, 0.001, 0.004]) if seed >= ELEVENTH_SEED else 0.0
 
     def arrived(self, topic: str, values: Iterable[bytes], now_ms: int, logs: dict[str, CutOffLog]) -> None:
         """Records are on the log: those of a step may meet a fault."""
@@ -62,10 +66,12 @@ class MovingFaults:
             del self._until_ms[name]
             if name in logs:
                 logs[name].rejoin()
+        if self._any_time and self._splits.random() < self._any_time:
+            self._split(ANY_TIME, now_ms, logs, self._splits)
 
     def end(self, logs: dict[str, CutOffLog]) -> None:
         """All of them, and no more come."""
-        self._odds = 0.0
+        self._odds = self._any_time = 0.0
         self.go_on(max(self._until_ms.values(), default=0), logs)
 
     def _step(self, topic: str, value: bytes) -> str | None:
@@ -81,6 +87,9 @@ class MovingFaults:
             if self._damages():
                 self.met[step, "damage"] += 1
             return
+        self._split(step, now_ms, logs, draw)
+
+    def _split(self, step: str, now_ms: int, logs: dict[str, CutOffLog], draw: Random) -> None:
         free = [name for name, log in sorted(logs.items()) if not log.is_cut_off]
         if free:
             name, (reads, writes) = draw.choice(free), draw.choice(WAYS)

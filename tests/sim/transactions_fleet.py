@@ -5,6 +5,7 @@ Whole nodes (driver, claims, checkpoints) on a log in memory; all faults are dra
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import cycle
 from random import Random
@@ -12,7 +13,7 @@ from typing import Any
 
 from holon.fingerprint.version import JobVersion
 from nodes.errors import RunFailed, SettingsError
-from nodes.log.contract import Log, LogFull
+from nodes.log.contract import Log, LogError, LogFull
 from nodes.machine import messages as m
 from nodes.machine.ownership.layouts import outcome_of
 from nodes.machine.ownership.programs import PROGRAM, ProgramFold, Proposal, argument
@@ -22,6 +23,7 @@ from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.layouts.splitting import request_split
 from nodes.transactions.topics import FIRST_INCARNATION
 from nodes.transactions.upgrades.programs import NodePrograms, named_program
+from tests.sim.cut_off_callers import CutOffCallers
 from tests.sim.cut_off_log import CutOffLog
 from tests.sim.full_disks import FullAtTimes, FullDisks, Killed
 from tests.sim.moving_faults import REQUESTED, MovingFaults
@@ -79,6 +81,9 @@ class Fleet(Stage):
         self.steps = self.last_step = self.busy_until = 0
         self.disks = FullDisks(seed, self.topics, lambda: self.now_ms, self.step)
         self.faults = MovingFaults(seed, self.topics, self.store, trims=bool(self.trim_ms))
+        self.callers = CutOffCallers(seed, self.log, lambda: self.now_ms, self.step)
+        if self.callers.drawn:
+            self.client = self.callers.client()
         self.late_ms = draw.choice([0, 0, 10, 60])  # at most, until what is sent arrives
         self.promoted: dict[str, int] = {}
         self.doomed: dict[str, tuple[int, str]] = {}  # when a node dies, and why
@@ -142,13 +147,14 @@ class Fleet(Stage):
         """Of a version that has held: that with which the next node is started."""
         return self.upgrade_draw.choice(sorted({each.code for each in self.fold().holding} | {"1"}))
 
-    def fold(self) -> ProgramFold:
+    def fold(self, log: Log | None = None) -> ProgramFold:
         """As it stands on the control topic."""
-        return control_history(self.log, self.topics, 1).read().programs
+        return control_history(self.log if log is None else log, self.topics, 1).read().programs
 
     def propose(self) -> None:
         """The other version than the one that holds; it is void while an upgrade runs."""
-        fold = self.fold()
+        log = self.callers.command_log()
+        fold = self.fold(log)
         code = "2" if (fold.holding[-1].code if fold.holding else "1") == "1" else "1"
         if code == "1" and not fold.holding:
             return
@@ -157,7 +163,7 @@ class Fleet(Stage):
         self.asked += 1
         proposal = Proposal(f"upgrade {self.asked}", named_program(version), JobVersion(code).encode())
         command = m.Command(FIRST_INCARNATION, PROGRAM, argument(proposal))
-        self.log.append(self.topics.control, 0, [m.encode(command)])
+        log.append(self.topics.control, 0, [m.encode(command)])
 
     def start(self, name: str) -> TransactionDriver:
         driver = super().start(name)
@@ -186,6 +192,7 @@ class Fleet(Stage):
         for _ in range(times):
             self.now_ms += TURN_MS
             self.faults.go_on(self.now_ms, self.logs)
+            self.callers.go_on(self.client, self.sent)
             for name in sorted(self.logs):
                 notices = self.log.end_offset(self.topics.control, 0)
                 self.logs[name].go_on()
@@ -270,7 +277,7 @@ class Fleet(Stage):
             key, name = self.draw.choice(self.keys), f"r{self.asked}"
             self.sent[name] = key
             requests.append(WireRequest(name, self.operator_of[key], key, "add", [1]))
-        self.client.send_all(requests)
+        self.callers.send_all(self.client, requests)
 
     def repartition(self) -> None:
         """Somebody requests another number of partitions, or a split, if none is under way; nodes see to the rest."""
@@ -278,7 +285,7 @@ class Fleet(Stage):
         splits = draw.random() < 0.5
         alone = not splits and len(self.operators) > 1 and self.parting_draw.random() < 0.5
         try:
-            requests = Repartitioning(self.log, self.topics)
+            requests = Repartitioning(self.callers.command_log(), self.topics)
             mode = self.mode_draw.choice(["stop", "online"])
             if splits:
                 partition = draw.randrange(requests.layout().partitions)
@@ -286,8 +293,8 @@ class Fleet(Stage):
             else:
                 names = [self.parting_draw.choice(self.operators)]
                 requests.request(names, draw.randrange(1, 6), draw.choice(["least", "all"]), mode, alone=alone)
-        except (RunFailed, SettingsError):
-            return  # one is under way, there are as many, it is its own target, or no node lives
+        except (RunFailed, SettingsError, LogError):
+            return  # one is under way, there are as many, it is its own target, no node lives, or it is cut off
         self.faults.reached(REQUESTED, self.now_ms, self.logs)
         self.met.layouts += 1
         self.met.splits += splits
@@ -303,7 +310,7 @@ class Fleet(Stage):
         return layouts.open is None
 
     def receive(self) -> None:
-        self.client.poll()
+        self.callers.poll(self.client)
         for name, count in self.client.take_all():
             assert isinstance(count, int), f"request {name} is answered with {count!r}"
             self.met.answered += 1
@@ -328,7 +335,8 @@ class Fleet(Stage):
         if number < self.busy_until and draw.random() < 0.3:
             self.ask(draw.randrange(1, 10))
         if self.upgrade_draw.random() < self.upgrade_odds:
-            self.propose()
+            with suppress(LogError):  # it is cut off
+                self.propose()
         if self.layout_draw.random() < self.layout_odds:
             self.repartition()
         if self.disks.maybe_begin(sorted(self.nodes)):
@@ -344,6 +352,7 @@ class Fleet(Stage):
         self.share = 1.0
         self.faults.end(self.logs)
         self.disks.end()
+        self.callers.end()
         self.stalled_until.clear()
         self.doomed.clear()
         for _ in range(PATIENCE_TURNS):
@@ -369,6 +378,7 @@ class Fleet(Stage):
         self.go_on(self.draw.choice([400, 1_000, 2_000]))
         self.check()
         self.met.at_steps.update(self.faults.met)
+        self.met.callers.update(self.callers.met)
         self.met.full, self.met.full_waits, self.met.full_killed = self.disks.met
 
     def _check_counts(self) -> None:
@@ -376,7 +386,7 @@ class Fleet(Stage):
             self.asked += 1
             name, said = f"r{self.asked}", sorted(self.counts.get(key, []))
             self.sent[name] = key
-            self.client.send_request(WireRequest(name, self.operator_of[key], key, "add", [0]))
+            self.callers.send_all(self.client, [WireRequest(name, self.operator_of[key], key, "add", [0])])
             self.heal()
             found = self.counts[key].pop()
             assert said == list(range(1, len(said) + 1)), f"counter {key} was acknowledged as {said}"

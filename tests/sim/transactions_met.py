@@ -33,10 +33,12 @@ class Met:
     full_killed: int = 0
     full_left: int = 0
     at_steps: Counter[tuple[str, str]] = field(default_factory=Counter)
+    callers: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Met) -> None:
         self.at_steps.update(other.at_steps)
-        for name in [each for each in vars(self) if each not in ("kills", "at_steps")]:
+        self.callers.update(other.callers)
+        for name in [each for each in vars(self) if each not in ("kills", "at_steps", "callers")]:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for why, count in other.kills.items():
             self.kills[why] = self.kills.get(why, 0) + count

@@ -39,6 +39,7 @@ from tests.sim.transactions_fleet import Fleet
 from tests.sim.transactions_met import Met
 from tests.unit.txn_stage import SEQUENCERS
 from transactional.operators import Program
+from transactional.state import snapshots
 
 STAGE = "tests/unit/txn_stage.py"
 """How the earlier release puts a node together."""
@@ -48,7 +49,7 @@ NAMED = {
     "JobMismatch": "a newer Holon",
     "RunFailed": "no intact checkpoint of what came before",  # it passes over what is newer
     "TopicExists": "exists with",  # of a release whose topics never grow
-    "TopicsTrimmed": "no checkpoint of the partition can be begun with",  # it has refused those by their format
+    "TopicsTrimmed": "trimmed behind its checkpoints",  # where it has refused all that are left, by their format
 }
 """How a node of the earlier release stops: the error, and what is in its text."""
 
@@ -65,6 +66,7 @@ class TransactionReleases(Releases):
         ):
             self.earlier(name)
         self.format = self.earlier("nodes.machine.messages").FORMAT_VERSION
+        self.refuses_checkpoints = self.earlier(snapshots.__name__).FORMAT_VERSION < snapshots.FORMAT_VERSION
         self.stage = self._stage()
 
     def _stage(self) -> ModuleType:
@@ -178,7 +180,8 @@ class MixedFleet(Fleet):
     def _by_name(self, error: Exception) -> None:
         """Raises the error again unless it names what the earlier release lacks."""
         kind = type(error).__name__
-        if kind not in NAMED or NAMED[kind] not in str(error):
+        refuses = self.releases.refuses_checkpoints or kind != "TopicsTrimmed"
+        if kind not in NAMED or NAMED[kind] not in str(error) or not refuses:
             raise error
         self.told[kind] += 1
 
@@ -223,6 +226,7 @@ class MixedFleet(Fleet):
     def heal(self) -> None:
         if not self.healed:
             self.healed = True
+            self.disks.end()
             self.releases_met["earlier at the end of faults"] += len(self.earlier)
             for name in sorted(self.earlier) if self.ends_earlier else ():
                 self.leaving.add(name)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from random import Random
 
 import pytest
 
-from nodes.log.contract import LogUnavailable
+from nodes.log.contract import LogUnavailable, TopicPartition
 from nodes.log.memory import MemoryLog
+from tests.sim.cut_off_callers import COMMAND_CALLS, MOST_WAITS, CallerLog, CommandLog
 from tests.sim.cut_off_log import CutOffLog
-from tests.sim.moving_faults import STEPS, WAYS
+from tests.sim.moving_faults import ANY_TIME, STEPS, WAYS
 from tests.sim.transactions_fleet import simulate
 from tests.sim.transactions_met import Met
 from tests.sim.transactions_oracle import each_seed
 
 SEEDS = 34
+CALLERS = ("client cut off", "retried", "command stood still", "command cut off", "lost", "late", "arrived")
 KILLS = {"after a save", "after a notice", "after a promotion", "at any time", "all at once"}
 
 
@@ -30,7 +33,8 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     assert met.full_waits and met.full_moves and met.full_killed, met
     assert met.layouts > met.online > 0 and met.splits and met.moved and met.alone, met
     assert {fault for _, fault in met.at_steps} == {"split", "damage"}, met.at_steps
-    assert len({step for step, _ in met.at_steps}) >= len(STEPS) / 2, met.at_steps
+    assert len({step for step, _ in met.at_steps} - {ANY_TIME}) >= len(STEPS) / 2, met.at_steps
+    assert (ANY_TIME, "split") in met.at_steps and all(met.callers[each] for each in CALLERS), met
 
 
 @pytest.mark.parametrize(("reads", "writes"), WAYS)
@@ -59,3 +63,42 @@ def test_a_node_that_is_cut_off_sees_the_log_as_it_was_and_what_it_writes_comes_
     log.rejoin()
     log.go_on()
     assert list(log.poll("t", 0, 2).values) == [b"c", b"own"] and told == [b"own"]
+
+
+def test_a_write_of_a_client_that_is_cut_off_is_lost_or_arrives_at_once_or_late_and_is_an_error_each_time() -> None:
+    now_ms, plain, fates = [0], MemoryLog(), Random(7)
+    plain.create_topic("t", 1)
+    log = CallerLog(plain, lambda: now_ms[0], fates)
+    log.send("t", 0, [b"before"])
+    log.cut_off(reads=True, writes=True)
+    for number in range(60):
+        with pytest.raises(LogUnavailable):
+            log.send("t", 0, [b"%d" % number])
+    assert log.met["lost"] + log.met["arrived"] + log.met["late"] == 60 and all(log.met.values())
+    assert log.end_offset("t", 0) == 1 and plain.end_offset("t", 0) == 1 + log.met["arrived"]
+    with pytest.raises(LogUnavailable):
+        log.add_partitions("t", 2)
+    log.rejoin()
+    now_ms[0] = 300
+    log.go_on()
+    some = log.end_offset("t", 0) - 1 - log.met["arrived"]
+    log.go_on(all_of_it=True)
+    log.go_on(all_of_it=True)
+    values = list(plain.poll("t", 0, 0).values)
+    assert len(values) == len(set(values)) == 1 + log.met["arrived"] + log.met["late"]
+    assert 0 < some < log.met["late"]
+
+
+def test_a_command_stands_still_once_and_is_cut_off_from_there_on() -> None:
+    plain, stood = MemoryLog(), list[int]()
+    plain.create_topic("t", 1)
+    log = CommandLog(
+        plain, lambda: 0, Random(5), lambda: stood.append(plain.append("t", 0, [b"another"]).count), (True, False)
+    )
+    ends = [log.end_offset("t", 0) for _ in range(2 * COMMAND_CALLS)]
+    assert stood == [1] and sorted(set(ends)) == [0, 1]
+    log.append("t", 0, [b"own"])
+    assert (log.end_offset("t", 0), plain.end_offset("t", 0)) == (1, 2), "it sees no news, its own among them"
+    with pytest.raises(LogUnavailable, match="nothing new"):
+        for _ in range(MOST_WAITS + 1):
+            log.wait({TopicPartition("t", 0): 1}, 1.0)

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from nodes.sim.case import (
+    ELEVENTH_SEED,
     FIFTH_SEED,
     FIRST_SEED,
     FOURTH_SEED,
@@ -58,7 +59,7 @@ def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones(first: int) ->
 
 
 def test_new_base_seeds_are_drawn_with_stress_and_all_jobs() -> None:
-    assert all(TENTH_SEED <= fresh_base_seed() < 2 * TENTH_SEED for _ in range(20))
+    assert all(ELEVENTH_SEED <= fresh_base_seed() < 2 * ELEVENTH_SEED for _ in range(20))
 
 
 @pytest.mark.slow
