@@ -2,14 +2,16 @@
 
     .venv/bin/python deploy/bench/transactions/autoscaling.py [--rate 1000] [--seconds 15] [--nodes 1:3]
         [--partitions 2:6] [--p99-ms 300] [--lag-s 2] [--cooldown-s 6] [--samples 3] [--accounts 2000] [--zipf 0]
-        [--out DIR] [--json]
+        [--times 1,2,4,2,1] [--begin 8] [--out DIR] [--json]
 
-Example, a smaller one: `python deploy/bench/transactions/autoscaling.py --rate 200 --seconds 10`
+Examples: a smaller one, `python deploy/bench/transactions/autoscaling.py --rate 200 --seconds 10`. Partitions that are
+merged while requests come: `... --rate 100 --times 4,1,1 --begin 8 --partitions 2:8 --nodes 1:1`.
 
 The autoscaler is the real command, on an embedded log; its nodes are processes. Requests come in an open loop: latency
 counts from when a request is due. The table has for each second the requests that were due and those answered, p50 and
-p99, nodes, those that own state partitions, and partitions. Then come the decisions with their figures, and the longest
-silence while replies are due. Every balance is read in the end. Exit 1 where one is wrong, a reply is missing, or the
+p99, nodes, those that own state partitions, and partitions. Then come the decisions with their figures, the moves of
+keys (split or merge) with what they cost, and the longest silence while replies are due. Every balance is read in the
+end. Exit 1 where one is wrong, a reply is missing, or the
 command fails. Progress is on standard error. Writes autoscaling.json, .md and .svg. 90 s with the defaults.
 """
 
@@ -30,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
+from deploy.bench.transactions.moves import moves, moves_shown, moves_table
 from nexmark.bench.machine import machine
 from nexmark.pictures import picture, write_files
 from nodes.log import Log, open_log
@@ -82,10 +85,10 @@ class Standing(NamedTuple):
     partitions: int
 
 
-def due_times(rate: int, seconds: int) -> list[float]:
+def due_times(rate: int, seconds: int, of_rate: Sequence[int] = TIMES) -> list[float]:
     """In seconds from the first one on, ascending."""
     found: list[float] = []
-    for phase, times in enumerate(TIMES):
+    for phase, times in enumerate(of_rate):
         count = rate * times * seconds
         found += [phase * seconds + seconds * k / count for k in range(count)]
     return found
@@ -175,7 +178,7 @@ def seconds_of(
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
     """One run. Raises ``RuntimeError`` where the command ends before it is told to."""
-    first = int(options.partitions.split(":")[0])
+    first = options.begin or int(options.partitions.split(":")[0])
     mine, shape = with_partitions(workload, first), WorkloadShape(options.accounts, options.zipf)
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
@@ -217,12 +220,13 @@ def _driven(
             _check_runs(scaler, deadline)
         client = TransactionClient(log, topics.job)
         whole = send_and_wait(client, mine.load(shape))
-        due = due_times(options.rate, options.seconds)
+        due = due_times(options.rate, options.seconds, options.times)
         history = RequestHistory(mine.requests(shape, 0, len(due)))
         begin_ms = time.time_ns() // 1_000_000
         begin = drive(client, history, due, shares := BusyShares(log, topics))
         missing = len(history.requests) - len(history.answered)
         found, decisions = standings(log, topics, begun.partitions)
+        moved = [each for each in moves(log, topics, begun.partitions, SEQUENCERS) if each.end_ms >= begin_ms]
         wrong = [f"{missing} requests had no reply"] if missing else []
         if not missing:
             for part in ("requests", "outcomes", "sent", "due", "answered"):
@@ -240,7 +244,8 @@ def _driven(
         "longest_silence_ms": times.downtime_ms(Interval(begin, max(went))),
         "before": [_shown(each, begin_ms) for each in decisions if each.at_ms < begin_ms],
         "decisions": [_shown(each, begin_ms) for each in of_run],
-        "against_load": against_load(of_run, begin_ms, options.seconds),
+        "moves": moves_shown(moved, times, begin, begin_ms),
+        "against_load": against_load(of_run, begin_ms, options.seconds, options.times),
         "unused_s": sum(each.owners < each.nodes for each in seconds),
         "seconds": [each._asdict() for each in seconds],
     }  # fmt: skip
@@ -252,12 +257,15 @@ def _check_runs(scaler: subprocess.Popen[str], deadline: float) -> None:
     time.sleep(0.05)
 
 
-def against_load(decisions: Sequence[Decision], begin_ms: int, seconds: int) -> int:
-    """How many add though the load has halved last, or take away though it has doubled last or has not changed yet."""
-    last = len(TIMES) // 2
+def against_load(decisions: Sequence[Decision], begin_ms: int, seconds: int, of_rate: Sequence[int] = TIMES) -> int:
+    """How many add though the load has halved last, or take away though it has doubled last or has not changed yet.
+
+    0 where the load never changes.
+    """
+    last = list(of_rate).index(max(of_rate))
     count = 0
-    for each in decisions:
-        phase = min(int((each.at_ms - begin_ms) / 1000 / seconds), len(TIMES) - 1)
+    for each in decisions if len(set(of_rate)) > 1 else ():
+        phase = min(int((each.at_ms - begin_ms) / 1000 / seconds), len(of_rate) - 1)
         count += (direction(each.action, each.sample) > 0) != (phase <= last)
     return count
 
@@ -286,6 +294,7 @@ def markdown(found: dict[str, Any]) -> str:
             f"| {each['at_s']} | {each['decided']} | {busy} | {p99} | {each['lag_s']:.1f} | {each['skew']} "
             f"| {each['why']} |"
         )
+    lines += moves_table(found["moves"])
     lines += [
         "",
         f"{found['replies']} replies, {found['missing']} missing, {len(found['violations'])} violations; longest "
@@ -317,6 +326,10 @@ def main() -> None:
         "--rate", type=int, default=1_000, help="requests a second at first; four times as many at most"
     )
     parser.add_argument("--seconds", type=int, default=15, help="of each rate")
+    parser.add_argument(
+        "--times", type=lambda text: [int(each) for each in text.split(",")], default=list(TIMES), help="of the rate"
+    )
+    parser.add_argument("--begin", type=int, default=0, help="partitions at first, where it is not the least")
     parser.add_argument("--nodes", default="1:3")
     parser.add_argument("--partitions", default="2:6", help="the job begins with the least")
     parser.add_argument("--p99-ms", type=float, default=300)

@@ -7,7 +7,10 @@ from typing import Any
 
 from deploy.bench.transactions import costly
 from deploy.bench.transactions.autoscaling import TIMES, Standing, against_load, due_times, markdown, seconds_of
+from deploy.bench.transactions.moves import Move, moves_shown, moves_table
+from nodes.machine.ownership.layouts import LayoutOutcome
 from nodes.transactions.autoscaling.deciding import Action, Decision, Sample
+from nodes.transactions.bench.reply_times import ReplyTimes
 
 SAMPLE = Sample(at_ms=0, nodes=2, partitions=4)
 
@@ -35,13 +38,30 @@ def test_decisions_against_the_load_are_counted() -> None:
     assert against_load(less, 1_000, 1) == 1, "the one in the first second of all"
 
 
+def test_a_load_that_falls_or_never_changes_counts_its_own_way() -> None:
+    less = [decision(1_500, 1), decision(2_500, 1)]
+    assert against_load(less, 1_000, 1, [4, 1, 1]) == 1, "the one while the load is at its highest"
+    assert against_load(less, 1_000, 1, [1, 1]) == 0
+
+
+def test_a_merge_has_its_cost_to_the_client_and_what_was_usual_before_it() -> None:
+    due = [n / 100 for n in range(400)]
+    answered = [at + 0.01 if not 2.0 <= at < 2.3 else 2.31 for at in due]
+    made = Move(3_000, 4_000, 8, 2, LayoutOutcome(1, keys=5, size_bytes=70, downtime_ms=250))
+    (row,) = moves_shown([made], ReplyTimes([9 + at for at in due], [9 + at for at in answered]), 9.0, 1_000)
+    assert (row["at_s"], row["from"], row["to"], row["keys"], row["took_ms"]) == (2.0, 8, 2, 5, 1_000)
+    assert (round(row["silence_ms"]), round(row["silence_before_ms"])) == (310, 10)
+    assert row["after"]["p99"] < row["during"]["p99"] and 0.6 < row["least_share"] < 0.8
+    assert moves_table([row])[-1].startswith("| 2.0 | 8 to 2 | 5 | 1000 | 250 | 310 | 10 | 7") and not moves_table([])
+
+
 def test_the_table_has_seconds_decisions_and_problems() -> None:
     made: dict[str, Any] = {"at_s": 1.5, "decided": "nodes 1 to 2", "why": "lag", "busy": None, "p99_ms": 12.0,
                             "lag_s": 3.0, "skew": 1.0}  # fmt: skip
     seconds = seconds_of([0.0], [0.25], [Standing(0, 1, 1, 2)], [], 0)
     text = markdown({
         "seconds": [each._asdict() for each in seconds], "before": [], "decisions": [made], "replies": 1, "missing": 2,
-        "violations": ["a"], "longest_silence_ms": 70.4, "against_load": 0, "unused_s": 0, "load": 1.0,
+        "violations": ["a"], "moves": [], "longest_silence_ms": 70.4, "against_load": 0, "unused_s": 0, "load": 1.0,
         "problems": ["no node"], "autoscaler_cpu_s": 1.25,
     })  # fmt: skip
     assert "| 0 | 1 | 1 | 250 | 250 | 1 | 1 | 2 | 0 |" in text
