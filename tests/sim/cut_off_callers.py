@@ -65,7 +65,7 @@ class CallerLog(CutOffLog):
 
 
 class CommandLog(CallerLog):
-    """Of one command, which stands still at its call number ``pause_at``, and is cut off from there on in some way."""
+    """Of one command, which stands still at some call, or before it writes, and may be cut off from there on."""
 
     def __init__(
         self,
@@ -76,10 +76,11 @@ class CommandLog(CallerLog):
         way: tuple[bool, bool] | None,
     ) -> None:
         super().__init__(log, now_ms, draw)
-        self._pause_at = draw.randrange(COMMAND_CALLS)
+        self._pause_at = draw.choice([0, 1 + draw.randrange(COMMAND_CALLS)])  # 0: before it writes
         self._pause = pause
         self._way = way
         self._calls = self._waits = 0
+        self._paused = False
 
     def read(self, topic: str, partition: int, offset: int, **most: int) -> FetchedRecords:
         self._count()
@@ -90,7 +91,7 @@ class CommandLog(CallerLog):
         return super().end_offset(topic, partition)
 
     def append(self, topic: str, partition: int, values: Sequence[bytes], **more: Any) -> Appended:
-        self._count()
+        self._count(writes=True)
         return super().append(topic, partition, values, **more)
 
     def add_partitions(self, topic: str, partitions: int) -> None:
@@ -103,9 +104,10 @@ class CommandLog(CallerLog):
             raise LogUnavailable("cut off by the simulator: nothing new is to be seen")
         return super().wait(positions, timeout_s)
 
-    def _count(self) -> None:
+    def _count(self, *, writes: bool = False) -> None:
         self._calls += 1
-        if self._calls == self._pause_at + 1:
+        if not self._paused and (writes if self._pause_at == 0 else self._calls == self._pause_at):
+            self._paused = True
             self._pause()
             if self._way is not None:
                 reads, writes = self._way
@@ -115,17 +117,19 @@ class CommandLog(CallerLog):
 class CutOffCallers:
     """Of one fleet, from a stream of its own. ``met``: how often each came.
 
-    ``go_on`` is a step of the fleet, for those that stand still.
+    ``go_on`` is a step of the fleet, for those that stand still; ``rival`` is another command, which comes meanwhile.
     """
 
-    def __init__(self, seed: int, log: Log, now_ms: Callable[[], int], go_on: Callable[[], None]) -> None:
+    def __init__(
+        self, seed: int, log: Log, now_ms: Callable[[], int], go_on: Callable[[], None], rival: Callable[[], None]
+    ) -> None:
         draw = self._draw = Random(seed ^ 0xC11E47)
         self.drawn = seed >= ELEVENTH_SEED
         self._client_odds = draw.choice([0.0, 0.0, 0.005, 0.02]) if self.drawn else 0.0
         self._command_odds = draw.choice([0.0, 0.4, 0.8]) if self.drawn else 0.0
         self._log = log
         self._now_ms = now_ms
-        self._step = go_on
+        self._step, self._rival = go_on, rival
         self._client = CallerLog(log, now_ms, draw)
         self._commands: list[CommandLog] = []
         self._until_ms = 0
@@ -160,7 +164,10 @@ class CutOffCallers:
     def _stand_still(self) -> None:
         self.paused += 1
         self._stands = True
-        for _ in range(self._draw.choice([0, 5, 60, 200])):
+        steps = self._draw.choice([0, 5, 60, 200, 400])
+        if self._draw.random() < 0.5:
+            self._rival()
+        for _ in range(steps):
             self._step()
         self._stands = False
 

@@ -60,7 +60,7 @@ def main() -> None:
         "seed": base,
         "wrong": sorted(failed),
         "wall_s": wall_s,
-        "met": asdict(tally),
+        "met": tally.shown() if isinstance(tally, Met) else asdict(tally),
     }
     print(json.dumps(result) if options.json else "\n".join(f"{name:<16}{value}" for name, value in result.items()))
     sys.exit(bool(failed))

@@ -81,7 +81,7 @@ class Fleet(Stage):
         self.steps = self.last_step = self.busy_until = 0
         self.disks = FullDisks(seed, self.topics, lambda: self.now_ms, self.step)
         self.faults = MovingFaults(seed, self.topics, self.store, trims=bool(self.trim_ms))
-        self.callers = CutOffCallers(seed, self.log, lambda: self.now_ms, self.step)
+        self.callers = CutOffCallers(seed, self.log, lambda: self.now_ms, self.step, self.repartition)
         if self.callers.drawn:
             self.client = self.callers.client()
         self.late_ms = draw.choice([0, 0, 10, 60])  # at most, until what is sent arrives

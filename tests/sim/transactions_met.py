@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -34,6 +35,11 @@ class Met:
     full_left: int = 0
     at_steps: Counter[tuple[str, str]] = field(default_factory=Counter)
     callers: Counter[str] = field(default_factory=Counter)
+
+    def shown(self) -> dict[str, Any]:
+        """As values of JSON."""
+        steps = {f"{fault} when {step}": count for (step, fault), count in sorted(self.at_steps.items())}
+        return vars(self) | {"at_steps": steps, "callers": dict(self.callers)}
 
     def add(self, other: Met) -> None:
         self.at_steps.update(other.at_steps)

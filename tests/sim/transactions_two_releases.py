@@ -281,8 +281,7 @@ def main() -> None:
             told += found[2]
     shown: dict[str, Any] = {"before": before, "formats": [MixedFleet.releases.format, FORMAT_VERSION], "seed": base}
     shown |= {"seeds": options.seeds, "wrong": sorted(failed), "releases": dict(releases_met), "stops": dict(told)}
-    met.at_steps, steps = Counter(), sum(met.at_steps.values())
-    shown |= {"met": asdict(met) | {"at_steps": steps}}
+    shown |= {"met": met.shown()}
     print(json.dumps(shown) if options.json else "\n".join(f"{name:<10}{value}" for name, value in shown.items()))
     sys.exit(bool(failed))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from random import Random
 
@@ -34,6 +35,7 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     assert met.layouts > met.online > 0 and met.splits and met.moved and met.alone, met
     assert {fault for _, fault in met.at_steps} == {"split", "damage"}, met.at_steps
     assert len({step for step, _ in met.at_steps} - {ANY_TIME}) >= len(STEPS) / 2, met.at_steps
+    assert json.loads(json.dumps(met.shown()))["at_steps"], "as the command prints it"
     assert (ANY_TIME, "split") in met.at_steps and all(met.callers[each] for each in CALLERS), met
 
 
