@@ -147,9 +147,10 @@ class CutOffCallers:
             found |= {fate: found.get(fate, 0) + count for fate, count in each.met.items()}
         return found
 
-    def client(self) -> TransactionClient:
-        """On the log that is cut off at times."""
-        return TransactionClient(self._client)
+    @property
+    def client_log(self) -> Log:
+        """The log of the fleet's client, which is cut off at times."""
+        return self._client
 
     def command_log(self) -> Log:
         """Of the next command, which may stand still and be cut off."""

@@ -17,6 +17,7 @@ from nodes.log.contract import Log, LogError, LogFull
 from nodes.machine import messages as m
 from nodes.machine.ownership.layouts import outcome_of
 from nodes.machine.ownership.programs import PROGRAM, ProgramFold, Proposal, argument
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.control_history import control_history
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.layouts.repartitioning import Repartitioning
@@ -82,8 +83,7 @@ class Fleet(Stage):
         self.disks = FullDisks(seed, self.topics, lambda: self.now_ms, self.step)
         self.faults = MovingFaults(seed, self.topics, self.store, trims=bool(self.trim_ms))
         self.callers = CutOffCallers(seed, self.log, lambda: self.now_ms, self.step, self.repartition)
-        if self.callers.drawn:
-            self.client = self.callers.client()
+        self.client = TransactionClient(self.callers.client_log)
         self.late_ms = draw.choice([0, 0, 10, 60])  # at most, until what is sent arrives
         self.promoted: dict[str, int] = {}
         self.doomed: dict[str, tuple[int, str]] = {}  # when a node dies, and why

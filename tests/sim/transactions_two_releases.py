@@ -8,8 +8,9 @@ which keys move). It has to be in the history of the checkout, and its modules w
 Nodes start as either release at random while faults last: a fleet is upgraded and goes back by rolling restarts. Beside
 that come kills, slow stores, full disks, trimmed topics, moves of keys and upgrades of the program. Behind the faults
 only this release starts. Nodes of the earlier one hand over in half of the fleets, and stay as long as they can in the
-others. In the end a node of either release begins with the checkpoints. Answers are those of every fleet
-(``transactions_fleet.py``). A node of the earlier release may stop, or be refused at its start, by name alone.
+others. In the end a node of either release begins with the checkpoints. The client is of either release, too. Answers
+are those of every fleet (``transactions_fleet.py``). A node of the earlier release may stop, or be refused at its
+start, by name alone.
 """
 
 from __future__ import annotations
@@ -18,19 +19,20 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from random import Random
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from nodes.log.contract import Log, LogFull
 from nodes.machine.envelope import FORMAT_VERSION
 from nodes.machine.messages import LAYOUTS_VERSION
 from nodes.sim.many import fresh_base_seed
+from nodes.transactions.clients.client import RepliesTrimmed, TransactionClient
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.job_start import begin
 from tests.sim.full_disks import Killed
@@ -39,6 +41,7 @@ from tests.sim.transactions_fleet import Fleet
 from tests.sim.transactions_met import Met
 from tests.unit.txn_stage import SEQUENCERS
 from transactional.operators import Program
+from transactional.requests.requests import WireRequest
 from transactional.state import snapshots
 
 STAGE = "tests/unit/txn_stage.py"
@@ -130,6 +133,33 @@ class EarlierStage:
         return more
 
 
+class EarlierClient:
+    """A client of the earlier release, with types of this one."""
+
+    def __init__(self, releases: TransactionReleases, log: Log, sent: Iterable[str]) -> None:
+        self._releases = releases
+        self._request = releases.earlier("transactional.requests.requests").WireRequest
+        self._module = releases.earlier("nodes.transactions.clients.client")
+        with releases.using(earlier=True):
+            self._client = self._module.TransactionClient(log)
+            self._client.expect(sent)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def send_all(self, requests: Iterable[WireRequest]) -> None:
+        with self._releases.using(earlier=True):
+            made = [(each.id, each.operator, each.key, each.function, each.args, each.since) for each in requests]
+            self._client.send_all([self._request(*each) for each in made])
+
+    def poll(self) -> None:
+        try:
+            with self._releases.using(earlier=True):
+                self._client.poll()
+        except self._module.RepliesTrimmed as error:
+            raise RepliesTrimmed(str(error)) from error
+
+
 class MixedFleet(Fleet):
     """``releases_met``: of nodes of either release, what became of them. ``told``: how those of the earlier stopped."""
 
@@ -145,6 +175,11 @@ class MixedFleet(Fleet):
         self.releases_met: Counter[str] = Counter()
         self.told: Counter[str] = Counter()
         super().__init__(seed)
+        # Clients of releases before layouts know no new partitions of replies.
+        counts = not self.moves or self.releases.format >= LAYOUTS_VERSION
+        if counts and self.mixing.random() < 0.4:
+            self.releases_met["earlier clients"] += 1
+            self.client = cast("TransactionClient", EarlierClient(self.releases, self.callers.client_log, self.sent))
         if not self.moves:  # nothing that the earlier release does not know is asked for
             self.upgrade_odds = self.layout_odds = 0.0
 
