@@ -15,6 +15,7 @@ from wcrdt.lattices.max_by import MaxBy, MinBy
 from wcrdt.lattices.of_largest import OfLargest
 from wcrdt.lattices.orset import ORSet
 from wcrdt.lattices.records import PairOf, RecordOf
+from wcrdt.lattices.rows.row_log import RowColumns, RowLog
 from wcrdt.lattices.sets import CountDistinct, GSet
 from wcrdt.lattices.theta import ThetaSketch
 from wcrdt.lattices.topk import TopK
@@ -55,6 +56,8 @@ __all__ = [
     "PairOf",
     "Quantiles",
     "RecordOf",
+    "RowColumns",
+    "RowLog",
     "Session",
     "Sliding",
     "Sum",
