@@ -3,6 +3,7 @@
 from holon.dataflow.errors import FlowError
 from holon.dataflow.flow import Flow
 from holon.dataflow.groups import Group
+from holon.dataflow.joins.step import Joined
 from holon.dataflow.streams import (
     KeyedStream,
     PartitionKeyedStream,
@@ -27,6 +28,7 @@ __all__ = [
     "Flow",
     "FlowError",
     "Group",
+    "Joined",
     "KeyedStream",
     "PartitionKeyedStream",
     "PartitionResultStream",

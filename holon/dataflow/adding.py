@@ -20,6 +20,7 @@ from holon.dataflow.groups import (
     identity,
     parts_of_key,
 )
+from holon.dataflow.joins.step import Join, JoinSide
 from holon.dataflow.row_types import MapColumns, OfType
 from holon.dataflow.sessions.step import SessionAggregation
 from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United, followed
@@ -31,6 +32,10 @@ from wcrdt.windows.sessions import Session
 
 S = TypeVar("S", bound=Step)
 Windows = Assigner | Session
+
+
+def _refusal(where: str, what: str) -> FlowError:
+    return FlowError(f"{where}: {what}")
 
 
 class FlowSteps(Protocol):
@@ -139,6 +144,25 @@ class Windowing:
         key = self._key
         both = of if key is None else lambda row: (key(row), of(row))
         return self._added("distinct", both, {}, None, columnar)
+
+    def _join(self, flow: FlowSteps, step: Step, key: Callable[[Any], Any], sharded: bool) -> Step:
+        """``flow``, ``step``, ``key`` and ``sharded`` are of the other stream."""
+        number, place, windows = self._flow.next_number(), caller(), self._windows
+        refuse = partial(_refusal, f"step {number} (join, {place})")
+        if flow is not self._flow:
+            raise refuse("a stream of another flow; write both in one flow")
+        if isinstance(windows, Session | EarlyWindows | DrivenSlices):
+            raise refuse(f"windows of a join follow from the times of rows alone, such as Tumbling, not {windows!r}")
+        if self._sharded or sharded:
+            raise refuse("a join sends the other stream to all partitions; leave sharded=True out")
+        if self._key is None:
+            raise refuse("a join is by key; put key_by() before window()")
+        left = JoinSide(number, place, self._step, key=self._key, windows=windows, alone=True, name="join")
+        self._flow.added(left)
+        right = Join(number + 1, place, step, key=key, windows=windows, name="join", left=left)
+        right.out = Results(number + 1, place, None, of=right)
+        self._flow.added(right)
+        return right.out
 
     def _flags(self) -> tuple[str, ...]:
         """Those of groups."""

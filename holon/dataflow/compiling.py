@@ -84,7 +84,7 @@ class Compiled:
         self._declared = {step.number: step.declared() for step in self._aggregations}
         self.states = [*self._declared.values(), *(one for step in self._aggregations for one in step.further_states())]
         self.process_batch = _named("process_batch", _batch_function(entries, outputs, self._declared))
-        self.handlers = [self._handler(step) for step in self._aggregations]
+        self.handlers = [self._handler(step) for step in self._aggregations if step.out is not None]
 
     def _handler(self, step: Aggregation) -> Callable[[Window, Context], Any]:
         state = self._declared[step.number]

@@ -16,6 +16,7 @@ from holon.dataflow.compiling import Compiled, FieldFunction, KindFunction
 from holon.dataflow.data_driven.step import DrivenAggregation
 from holon.dataflow.errors import FlowError, Place, caller
 from holon.dataflow.expressions import Field, Leaf
+from holon.dataflow.joins.step import Join
 from holon.dataflow.row_types import OfType
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, Sink, Step, United, followed, type_at
 from holon.dataflow.streams import Stream
@@ -255,7 +256,7 @@ class Flow:
                 str(step.place),
                 step.after,
                 self._how(step),
-                tuple(other.number for other in step.others) if isinstance(step, United) else (),
+                tuple(other.number for other in _beside(step)),
                 tuple(source.topic for source, entry in self._sources if entry is step),
                 self._keys(step) if isinstance(step, Aggregation) else "",
             )
@@ -274,6 +275,8 @@ class Flow:
         idle = next((source.topic for source, _ in self._sources if source.idle_timeout_ms is not None), None)
         if step.alone:
             return "per partition: each holds the keys of its own rows"
+        if isinstance(step, Join):
+            return f"{ALL_TO_ALL}join sends the rows of this side to all partitions"
         if not step.sharded:
             what = "one group of all rows" if step.key is None else "its key_by is without sharded=True"
             return f"{ALL_TO_ALL}{what}"
@@ -336,6 +339,13 @@ def _timestamp(function: Any, struct: Any, unit: TimeUnit | None) -> tuple[Any, 
             unit = "datetime"
         return ".".join(path), unit
     return FieldFunction(function, struct), unit
+
+
+def _beside(step: Step) -> Sequence[Step]:
+    """The steps of which it takes rows, beside the one above."""
+    if isinstance(step, Join):
+        return () if step.left is None else (step.left,)
+    return step.others if isinstance(step, United) else ()
 
 
 def _output_names(sinks: Sequence[Sink]) -> dict[int, str]:

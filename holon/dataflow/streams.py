@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 from holon.dataflow.adding import FlowSteps, LateVerb, RowVerbs, Windowing
 from holon.dataflow.early.slices import with_early
 from holon.dataflow.groups import Group
+from holon.dataflow.joins.step import Joined
 from holon.dataflow.steps import Step
 from holon.files import Files
 from holon.formats.batch import Columns
@@ -182,6 +183,13 @@ class WindowedStream(Windowing, Generic[K, T]):
     def distinct(self, of: Callable[[T], Any], *, columnar: bool = False) -> ResultStream[Any, Any]:
         """The values that ``of`` gives of the rows of a window, each once, in order, with its key; of a key's types."""
         return ResultStream(self._flow, self._distinct(of, columnar))
+
+    def join(self, other: KeyedStream[K, U]) -> Stream[Joined[T, U]]:
+        """All pairs of a row of this stream and one of the other, with equal keys, in the same window.
+
+        Rows of this stream stay on their partition, those of the other are sent to all: let that be the smaller one.
+        """
+        return Stream(self._flow, self._join(other._flow, other._step, other._key, other._sharded))
 
 
 class PartitionStream(RowVerbs, Generic[T]):

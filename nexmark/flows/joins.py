@@ -1,8 +1,6 @@
-"""q3, q4 and q4official: joins, written as groups of one key within a window."""
+"""q3, q4 and q4official: joins within a window."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -12,17 +10,6 @@ from nexmark.flows.events import Events
 from nexmark.flows.rows import Sale, TimedPrice, truncated
 from nexmark.flows.windows import TEN_SECONDS
 from wcrdt import Bag
-
-
-class Offer(msgspec.Struct, frozen=True):
-    """A sale (``is_sale`` 1) or a bid of an auction; what it lacks is 0."""
-
-    auction: int
-    is_sale: int
-    time_ms: int
-    expires: int
-    number: int
-    """The category of a sale, the price of a bid."""
 
 
 class Final(msgspec.Struct, frozen=True):
@@ -131,23 +118,14 @@ def q4official(events: Events) -> None:
 
 
 def _finals(events: Events, windows: Assigner) -> Stream[Final]:
+    """The best valid bid of each auction."""
     sales, bids = events.auctions_and_bids(Sale, TimedPrice)
     return (
-        sales.map(lambda s: Offer(s.id, 1, s.time_ms, s.expires, s.category))
-        .union(bids.map(lambda b: Offer(b.auction, 0, b.time_ms, 0, b.price)))
-        .key_by(lambda o: o.auction)
+        bids.key_by(lambda b: b.auction)
         .window(windows)
-        .agg(lambda g: g.fold(Bag(), lambda o: (o.is_sale, o.time_ms, o.expires, o.number)))
-        .flat_map(best_bids)
+        .join(sales.key_by(lambda s: s.id))
+        .filter(lambda both: both.right.time_ms <= both.left.time_ms <= both.right.expires)
+        .key_by(lambda both: (both.right.id, both.right.category))
+        .window(windows)
+        .agg(lambda g: Final(g.key[1], g.max(lambda both: both.left.price)))
     )
-
-
-def best_bids(offers: Iterable[tuple[int, int, int, int]]) -> Iterator[Final]:
-    """The best valid bid of an auction in each of its categories."""
-    sales = [offer for offer in offers if offer[0]]
-    bids = [offer for offer in offers if not offer[0]]
-    for category in sorted({sale[3] for sale in sales}):
-        spans = [(opens, expires) for _, opens, expires, of in sales if of == category]
-        valid = [price for _, at, _, price in bids if any(opens <= at <= expires for opens, expires in spans)]
-        if valid:
-            yield Final(category, max(valid))

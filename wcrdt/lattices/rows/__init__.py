@@ -1,1 +1,1 @@
-"""Rows kept whole, by columns. What folds rows to less has a family of its own."""
+"""Rows kept whole, by columns. Types that fold rows to less have families of their own."""

@@ -223,7 +223,7 @@ def _to_wire(column: Column) -> type_of_wire:
     """Ints as a packed column, floats as bytes, other elements one by one, in a list around them."""
     if isinstance(column, list):
         return [list(map(element_to_wire, column))]
-    return column.astype("<f8").tobytes() if column.dtype.kind == "f" else narrow(column)
+    return column.astype("<f8").tobytes() if column.dtype.kind == "f" else narrow(column.astype(np.int64, copy=False))
 
 
 def _from_wire(wire: type_of_wire) -> Column:
