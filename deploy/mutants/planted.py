@@ -5,7 +5,7 @@ from __future__ import annotations
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
 from deploy.mutants.planted_code import CODE, LARGEST, LOOKUPS, VERSIONS
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
-from deploy.mutants.planted_files import FETCHES, FILES, SCALING
+from deploy.mutants.planted_files import FETCHES, FILES, JOINS, SCALING
 from deploy.mutants.planted_flows import FLOWS
 from deploy.mutants.planted_handlers import DRIVEN_BY_DATA, HANDLERS, SHARDS, WINDOWS
 from deploy.mutants.planted_machine import MACHINE
@@ -37,6 +37,7 @@ MUTANTS = (
     *LARGEST,
     *LOOKUPS,
     *FLOWS,
+    *JOINS,
     *FETCHES,
     *FILES,
     *SCALING,

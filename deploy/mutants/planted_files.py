@@ -298,3 +298,81 @@ FETCHES = (
         tests=("tests/unit/nodes/log/kafka/test_consumer.py",),
     ),
 )
+
+JOIN_TESTS = ("tests/unit/holon/dataflow/test_joins.py",)
+JOIN_LAWS = ("tests/laws/test_flow_joins.py",)
+ROW_LAWS = ("tests/laws/test_lattices.py",)
+
+JOINS = (
+    Mutant(
+        "a join gives one pair for each row where keys are far apart",
+        "holon/dataflow/joins/pairs.py",
+        'return first, np.searchsorted(ascending, keys, "right") - first',
+        'return first, np.minimum(np.searchsorted(ascending, keys, "right") - first, 1)',
+        tests=JOIN_TESTS,
+    ),
+    Mutant(
+        "a join leaves the largest key of the right side out",
+        "holon/dataflow/joins/pairs.py",
+        "inside = (keys >= low) & (keys <= high)",
+        "inside = (keys >= low) & (keys < high)",
+        tests=JOIN_TESTS,
+    ),
+    Mutant(
+        "a join takes places among sorted keys for those of rows",
+        "holon/dataflow/joins/pairs.py",
+        "return mine, order[first[mine] + within]",
+        "return mine, first[mine] + within",
+        tests=JOIN_TESTS,
+    ),
+    Mutant(
+        "a join meets True where the key is 1",
+        "holon/dataflow/joins/pairs.py",
+        "else [identity(plain(key)) for key in keys]",
+        "else keys",
+        tests=JOIN_TESTS,
+    ),
+    Mutant(
+        "different tuples are one key of a join",
+        "holon/dataflow/joins/pairs.py",
+        "codes * (int(others.max(initial=0)) + 1) + others",
+        "codes * int(others.max(initial=0)) + others",
+        tests=JOIN_LAWS,
+    ),
+    Mutant(
+        "a join takes rows of united streams, whose order depends on batches",
+        "holon/dataflow/joins/step.py",
+        "if self.is_parted:",
+        "if self.is_parted and self.stage > 0:",
+        tests=JOIN_TESTS,
+    ),
+    Mutant(
+        "a key of a join fails at its window, and not at its record",
+        "holon/dataflow/joins/step.py",
+        "if not self._key_is_field:",
+        "if self._key_is_field:",
+        tests=JOIN_TESTS,
+    ),
+    Mutant(
+        "a join sends the left side to all partitions, too",
+        "holon/dataflow/adding.py",
+        'windows=windows, alone=True, name="join")',
+        'windows=windows, name="join")',
+        tests=JOIN_TESTS,
+    ),
+    Mutant(
+        "a log of rows takes rows that it has once more, where more came since",
+        "wcrdt/lattices/rows/row_log.py",
+        "elif theirs[0].start >= mine[-1].end:",
+        "elif theirs[0].start >= mine[-1].start and theirs[-1].end > mine[-1].end:",
+        tests=ROW_LAWS,
+    ),
+    Mutant(
+        "a log of rows keeps a column as elements where numbers alone are left of it",
+        "wcrdt/lattices/rows/row_log.py",
+        "tuple(_in_one_form(column[rows]) for column in self.columns)",
+        "tuple(column[rows] for column in self.columns)",
+        tests=ROW_LAWS,
+    ),
+)
+"""Bugs in joins of flows, and in the rows that they keep."""

@@ -34,7 +34,9 @@ NINTH_SEED = 1 << 48
 TENTH_SEED = 1 << 49
 """Seeds from here on meet fleets whose nodes have different settings, too."""
 ELEVENTH_SEED = 1 << 50
-"""New seeds are drawn from here on: clients, commands and nodes of transactional fleets are cut off any time, too."""
+"""Seeds from here on cut off clients, commands and nodes of transactional fleets any time, too."""
+TWELFTH_SEED = 1 << 51
+"""New seeds are drawn from here on: they meet flows with joins, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

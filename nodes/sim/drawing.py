@@ -87,7 +87,8 @@ def _newer_case(seed: int) -> str | None:
     """The job, where the seed is one of a job that older seeds did not know."""
     rng = random.Random(f"newer {seed}")
     if seed >= SEVENTH_SEED and rng.random() < SLICED_SHARE:
-        return rng.choice(sorted(n for n, kind in CASES.items() if kind.since >= THIRD_SEED and not kind.backlog))
+        sliced = (name for name, kind in CASES.items() if THIRD_SEED <= kind.since <= seed and not kind.backlog)
+        return rng.choice(sorted(sliced))
     if seed < FIRST_SEED or rng.random() >= (NEWER_SHARE if seed < SECOND_SEED else NEWEST_SHARE):
         return None
     return rng.choice(sorted(name for name, kind in CASES.items() if 0 < kind.since <= seed and not kind.backlog))

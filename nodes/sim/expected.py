@@ -17,6 +17,7 @@ from nodes.sim.flows import expected as flows
 from nodes.sim.flows.cases import EARLY, SESSIONS, SLIDING, SLIDING_SHARDED
 from nodes.sim.inputs.decoding import delay_ms, event_of
 from nodes.sim.jobs import CASES, MAX_FUTURE_SKEW_MS
+from nodes.sim.joins import expected as joins
 from nodes.sim.keyed import expected as by_key
 from nodes.sim.keyed.cases import SHARDED
 from nodes.sim.options import Options
@@ -175,7 +176,8 @@ def _part_late_rows(options: Options, found: Expected) -> None:
     fates_of, _ = _FATES[options.case]
     fates = fates_of(options.window_ms, _timed(options, found.accepted))
     found.late += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.late]
-    found.letters += [(r.partition, r.offset) for r, fate in zip(found.accepted, fates, strict=True) if fate.letter]
+    for record, fate in zip(found.accepted, fates, strict=True):
+        found.letters += [(record.partition, record.offset)] * fate.letters
     found.late_rows = sum(fate.late_rows for fate in fates)
     found.late_inserts = sum(fate.refusals for fate in fates)
     found.filtered = sum(fate.filtered for fate in fates)
@@ -332,10 +334,6 @@ def _beside_dead_rows(options: Options, accepted: list[Record]) -> list[Any]:
     return _DEAD_ROWS[options.case][0](options, _parted(options, accepted))[0]
 
 
-def _late_rows(options: Options, accepted: list[Record]) -> list[Any]:
-    return flows.by_late_rows(options.window_ms, _timed(options, accepted))
-
-
 def _placed(options: Options, accepted: list[Record]) -> list[tuple[int, dict[str, Any], int | None]]:
     timed = zip(accepted, _timed(options, accepted), strict=True)
     return [(record.partition, *at) for record, at in timed]
@@ -361,12 +359,13 @@ _RESULTS = {
         lambda options, accepted: flows.by_flow(_parted(options, accepted)),
     ),
     "flow-dead-rows": _beside_dead_rows,
-    "flow-late-rows": _late_rows,
+    "flow-late-rows": lambda options, accepted: flows.by_late_rows(options.window_ms, _timed(options, accepted)),
     **dict.fromkeys(SESSIONS, lambda o, accepted: flows.by_sessions(o.window_ms, _placed(o, accepted))),
     **dict.fromkeys(EARLY, lambda o, accepted: flows.by_early(o.window_ms, _placed(o, accepted))),
     **dict.fromkeys(SLIDING, lambda o, accepted: flows.by_sliding(o.window_ms, _placed(o, accepted))),
     **dict.fromkeys(SLIDING_SHARDED, lambda o, a: flows.by_sliding(o.window_ms, _placed(o, a), largest=None)),
     **dict.fromkeys(driven.RESULTS, lambda o, a: driven.RESULTS[o.case](o.window_ms, _placed(o, a))),
+    **dict.fromkeys(joins.RESULTS, lambda o, a: joins.RESULTS[o.case](o.window_ms, _placed(o, a))),
     "flow-stages": lambda options, accepted: flows.by_stages(options.window_ms, _parted(options, accepted)),
     **dict.fromkeys(
         ("flow-topics", "flow-topics-backlog", "flow-topics-idle"),
@@ -396,5 +395,6 @@ _FATES = {
     **dict.fromkeys(EARLY, (flows.fates_of_early, flows.closed_by_early)),
     **dict.fromkeys((*SLIDING, *SLIDING_SHARDED), (flows.fates_of_sliding, flows.closed_by_sliding)),
     **driven.FATES,
+    **joins.FATES,
 }
 """Of flows whose windows judge rows by themselves: the fate of each record, and the end of the last window."""

@@ -32,6 +32,7 @@ from nodes.sim.driven.cases import cases_driven_by_data
 from nodes.sim.failing import jobs as failing
 from nodes.sim.flows.cases import cases_of_flows
 from nodes.sim.flows.jobs import Given
+from nodes.sim.joins.cases import cases_of_joins
 from nodes.sim.keyed.cases import cases_by_key
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
@@ -346,6 +347,7 @@ CASES: dict[str, Case] = {
     "fail": Case(lambda options: _job(options, failing.marked(options)), fails=True),
     **cases_of_flows(FOR_FLOWS, idle_timeout_ms),
     **cases_driven_by_data(FOR_FLOWS, idle_timeout_ms),
+    **cases_of_joins(FOR_FLOWS, idle_timeout_ms),
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),
     "idle-backlog": Case(_count, idle=True, backlog=True),

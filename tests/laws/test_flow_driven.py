@@ -63,7 +63,7 @@ def test_windows_follow_from_rows_in_their_order_wherever_batches_are_cut_and_wh
     wanted = Counter(map(_text, expected.RESULTS[case](WINDOW_MS, placed)))
     assert Counter(map(_text, _values(outcome, lambda name: name not in (LATE, DEAD)))) == wanted
     fates = expected.fates(WINDOW_MS, [(event, at) for _, event, at in placed])
-    assert len(_values(outcome, lambda name: name == LATE)) == sum(fate.letter for fate in fates)
+    assert len(_values(outcome, lambda name: name == LATE)) == sum(fate.letters for fate in fates)
     late = sum(fate.late for fate in fates)
     assert [sum(each) for each in zip(*outcome.counts, strict=True)] == [len(fates) - late, 0, late, 0]
 

@@ -54,7 +54,7 @@ def test_each_result_is_that_of_the_rows_that_came_in_time_before(
     wanted = Counter(map(_text, expected.by_early(WINDOW_MS, placed)))
     assert Counter(map(_text, _values(outcome, lambda name: name not in (LATE, DEAD)))) == wanted
     fates = expected.fates_of_early(WINDOW_MS, [(event, at) for _, event, at in placed])
-    assert len(_values(outcome, lambda name: name == LATE)) == sum(fate.letter for fate in fates)
+    assert len(_values(outcome, lambda name: name == LATE)) == sum(fate.letters for fate in fates)
     late = sum(fate.late for fate in fates)
     assert [sum(each) for each in zip(*outcome.counts, strict=True)] == [len(fates) - late, 0, late, 0]
 

@@ -1,4 +1,4 @@
-"""Joins of flows give the pairs that plain Python finds, in the same order wherever batches are cut and what crashes."""
+"""Joins of flows give the pairs of plain Python, in the same order wherever batches are cut and whatever crashes."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_late_rows_are_the_same_wherever_batches_are_cut_and_whatever_crashes(
     results = Counter(json.dumps(json.loads(value), sort_keys=True)
                       for name, values in found.items() if name not in (LATE, DEAD) for value in values)  # fmt: skip
     assert results == Counter(json.dumps(row, sort_keys=True) for row in expected.by_late_rows(WINDOW_MS, timed))
-    assert len(found[LATE]) == sum(fate.letter for fate in fates)
+    assert len(found[LATE]) == sum(fate.letters for fate in fates)
     late, filtered = sum(fate.late for fate in fates), sum(fate.filtered for fate in fates)
     assert [sum(each) for each in zip(*outcome.counts, strict=True)] == [
         len(fates) - late - filtered,

@@ -53,7 +53,7 @@ def test_sessions_are_the_same_wherever_batches_are_cut_and_whatever_crashes(
     wanted = Counter(map(_text, expected.by_sessions(WINDOW_MS, placed)))
     assert Counter(map(_text, _values(outcome, lambda name: name not in (LATE, DEAD)))) == wanted
     fates = expected.fates_of_sessions(WINDOW_MS, [(event, at) for _, event, at in placed])
-    assert len(_values(outcome, lambda name: name == LATE)) == sum(fate.letter for fate in fates)
+    assert len(_values(outcome, lambda name: name == LATE)) == sum(fate.letters for fate in fates)
     late = sum(fate.late for fate in fates)
     assert [sum(each) for each in zip(*outcome.counts, strict=True)] == [len(fates) - late, 0, late, 0]
 

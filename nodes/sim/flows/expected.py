@@ -71,10 +71,10 @@ def filtered_by_verbs(windows: Windows) -> int:
 
 
 class Fate(NamedTuple):
-    """Of a record of the flow of late rows: ``late_rows`` of both steps, and how often their windows refuse these."""
+    """Of a record where windows judge rows: ``late_rows`` of all steps, and how often their windows refuse these."""
 
     late: bool
-    letter: bool
+    letters: int
     late_rows: int
     filtered: bool
     refusals: int
@@ -111,8 +111,8 @@ def fates_of_late_rows(window_ms: int, events: Timed) -> list[Fate]:
         odd = [_end(event["ts"], 3 * window_ms)] * (event["key"] % 2)
         taken = event["amount"] == 0 or any(_is_open(end, watermark) for end in ends + odd)
         late = sum(not _is_open(end, watermark) for end in ends + odd)
-        letter = any(not _is_open(end, watermark) for end in odd)
-        found.append(Fate(not taken and late > 0, letter, late, not taken and not late, late))
+        letters = any(not _is_open(end, watermark) for end in odd)
+        found.append(Fate(not taken and late > 0, letters, late, not taken and not late, late))
     return found
 
 
