@@ -43,9 +43,9 @@ class Segment(NamedTuple):
         return self.start + len(self.columns[0])
 
     def part(self, start: int, end: int) -> Segment:
-        """The rows of some places."""
+        """The rows of some places, to be joined with those beside them, which decide the form of each column."""
         rows = slice(start - self.start, end - self.start)
-        return Segment(start, tuple(_in_one_form(column[rows]) for column in self.columns))
+        return Segment(start, tuple(column[rows] for column in self.columns))
 
 
 class RowLog(Lattice[tuple[Element, ...], RowColumns]):
