@@ -9,7 +9,6 @@ from holon.dataflow import Stream
 from nexmark.flows.events import Events
 from nexmark.flows.rows import Sale, TimedPrice, truncated
 from nexmark.flows.windows import TEN_SECONDS
-from wcrdt import Bag
 
 
 class Final(msgspec.Struct, frozen=True):
@@ -32,17 +31,6 @@ class WholeAverage(msgspec.Struct, frozen=True):
 
     category: int
     avg: int
-
-
-class Party(msgspec.Struct, frozen=True):
-    """A person or an auction of q3 (``is_auction`` 1); what it lacks is empty or 0."""
-
-    person: int
-    auction: int
-    name: str
-    city: str
-    state: str
-    is_auction: int
 
 
 class SellerOf(msgspec.Struct, frozen=True):
@@ -74,25 +62,15 @@ class LocalItem(msgspec.Struct, frozen=True):
 def q3(events: Events) -> None:
     """Auctions in category 10 of persons in three states, over the whole input."""
     persons, auctions = events.persons_and_auctions(Resident, SellerOf)
+    residents = persons.filter(lambda p: p.state in ("OR", "ID", "CA"))
     (
-        persons.filter(lambda p: p.state in ("OR", "ID", "CA"))
-        .map(lambda p: Party(p.id, 0, p.name, p.city, p.state, 0))
-        .union(
-            auctions.filter(lambda a: a.category == 10).map(lambda a: Party(a.seller, a.id, "", "", "", 1))
-        )
-        .key_by(lambda p: p.person)
+        auctions.filter(lambda a: a.category == 10)
+        .key_by(lambda a: a.seller)
         .window(GlobalWindow())
-        .agg(lambda g: g.fold(Bag(), lambda p: (p.is_auction, p.auction, p.name, p.city, p.state)))
-        .flat_map(
-            lambda parties: [
-                LocalItem(*person[2:], auction[1])
-                for auction, auctions in parties.items() if auction[0]
-                for person, persons in parties.items() if not person[0]
-                for _ in range(auctions * persons)
-            ]
-        )
+        .join(residents.key_by(lambda p: p.id))
+        .map(lambda both: LocalItem(both.right.name, both.right.city, both.right.state, both.left.id))
         .sink("q3")
-    )  # fmt: skip
+    )
 
 
 def q4(events: Events) -> None:
