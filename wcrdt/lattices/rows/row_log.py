@@ -141,6 +141,8 @@ class RowLog(Lattice[tuple[Element, ...], RowColumns]):
         pieces = [segment.columns for actor in sorted(self._segments) for segment in self._joined(actor)]
         if not pieces:
             return RowColumns(np.empty(0, np.int64) for _ in range(self.width))
+        if len(pieces) == 1:
+            return RowColumns(map(_as_read, pieces[0]))
         return RowColumns(map(_concatenated, zip(*pieces, strict=True)))
 
     def to_wire(self) -> type_of_wire:
@@ -198,6 +200,15 @@ def _concatenated(parts: tuple[Column, ...]) -> Column:
     if isinstance(first, np.ndarray) and all(isinstance(p, np.ndarray) and p.dtype == first.dtype for p in parts):
         return np.concatenate(parts)
     return [one for part in parts for one in rows_of(part)]
+
+
+def _as_read(column: Column) -> Column:
+    """The column without a copy where nobody can write it."""
+    if isinstance(column, list):
+        return list(column)
+    seen = column.view()
+    seen.flags.writeable = False
+    return seen
 
 
 def _own_column(given: Any) -> Column:
