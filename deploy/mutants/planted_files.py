@@ -290,13 +290,6 @@ FETCHES = (
         "                failed = self._noted(one, one.error()) or failed\n                break\n",
         tests=("tests/unit/nodes/log/kafka/test_consumer.py",),
     ),
-    Mutant(
-        "a failure that was met beside a turn is forgotten",
-        "nodes/log/kafka/consumer.py",
-        "                self._failed = error\n",
-        "                del error\n",
-        tests=("tests/unit/nodes/log/kafka/test_consumer.py",),
-    ),
 )
 
 JOIN_TESTS = ("tests/unit/holon/dataflow/test_joins.py",)

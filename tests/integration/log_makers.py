@@ -80,15 +80,6 @@ def _kafka_columns(folder: Path, clock: HandClock | None) -> Log:
     return log
 
 
-def _kafka_latency(folder: Path, clock: HandClock | None) -> Log:
-    """For little records that nodes wait for: over its own connections, and not by columns."""
-    assert compiled.ensure(), "numba is part of the development environment"
-    log = _kafka(folder, clock)
-    log.prefer_latency()
-    install(None)
-    return log
-
-
 def read_by_columns(log: Log) -> None:
     """From now on by the compiled loops."""
     assert compiled.ensure(), "numba is part of the development environment"
@@ -103,9 +94,5 @@ MAKERS = {
     "kafka": Maker(_kafka, has_clock=False, shared=True, max_record_bytes=6 << 20),
     "kafka-columns": Maker(_kafka_columns, has_clock=False, shared=True, max_record_bytes=6 << 20),
 }
-READERS = {
-    **MAKERS,
-    "kafka-own": Maker(_kafka_own, has_clock=False, shared=True, max_record_bytes=6 << 20),
-    "kafka-latency": Maker(_kafka_latency, has_clock=False, shared=True, max_record_bytes=6 << 20),
-}
-"""And those that differ from another only in how they read."""
+READERS = {**MAKERS, "kafka-own": Maker(_kafka_own, has_clock=False, shared=True, max_record_bytes=6 << 20)}
+"""And one that differs from another only in how it reads."""

@@ -53,7 +53,6 @@ class Follower:
         self._learned: set[str] = set()
         self._swept_s = 0.0
         self._pumped_s = 0.0
-        self._failed: LogError | None = None
 
     # --- what the log offers ----------------------------------------------------------------------------------------
 
@@ -108,17 +107,6 @@ class Follower:
                 return ready
             self._pump(0 if ready else max(0.0, min(left_s, _SLICE_S)))
             pumped = True
-
-    def keep_up(self) -> None:
-        """Take what has arrived, once in a while: a reader of our own requests more only then.
-
-        A failure is raised by the next reading call.
-        """
-        if self._failed is None and time.monotonic() - self._pumped_s > PUMP_INTERVAL_S:
-            try:
-                self._pump(0)
-            except LogError as error:
-                self._failed = error
 
     def bounds(self, where: TopicPartition) -> tuple[int, int]:
         """First retained offset and end, fetched from the broker now."""
@@ -293,13 +281,11 @@ class Follower:
 
     def _pump(self, timeout_s: float) -> None:
         """Wait for a record or an event at most so long, and take all that are there then."""
-        failed, self._failed = self._failed, None
-        if failed is not None:
-            raise failed
         try:
             arrived = self._reader.take(timeout_s)
         except KafkaException as error:
             raise self._connection.translated(reason(error), "reading") from error
+        failed: LogError | None = None
         for one in arrived:
             if isinstance(one, PartitionEvent):
                 failed = self._noted(one, one.error()) or failed

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException
 from numpy.typing import NDArray
 
 from nodes.compiled import loading as compiled
@@ -28,9 +28,10 @@ from nodes.log.contract import (
 )
 from nodes.log.kafka import client_config, transactional_producer
 from nodes.log.kafka.append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
+from nodes.log.kafka.confluent_reader import ConfluentReader
 from nodes.log.kafka.consumer import Follower
-from nodes.log.kafka.direct.chosen_reader import ReaderChoice
 from nodes.log.kafka.direct.chosen_sender import ChosenSender
+from nodes.log.kafka.direct.consumer import DirectReader
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import Sender
 from nodes.log.kafka.topics import SPREAD_S, TopicAdmin
@@ -75,21 +76,23 @@ class KafkaLog(Log):
         self._pid = OWN.id
         self._lock = threading.RLock()
         self._writes_directly = client_config.writes_directly(properties or {})
+        self._not_directly = client_config.not_read_directly(properties or {})
         base = client_config.common(bootstrap, properties or {})
         try:
             spread_s = max(SPREAD_S, connect_timeout_s)  # as patient as the opening: a node is more so than a command
-            admin = client_config.admin(base, connection.note)
-            self._topics = TopicAdmin(admin, connection, prefix, timeout_s, spread_s)
-            not_directly = client_config.not_read_directly(properties or {})
-            self._readers = ReaderChoice(client_config.consumer(base, connection.note), not_directly)
-            self._follower = Follower(self._readers.library(), self._topics, connection, prefix, timeout_s)
+            self._topics = TopicAdmin(
+                client_config.admin(base, connection.note), connection, prefix, timeout_s, spread_s
+            )
+            self._consuming = client_config.consumer(base, connection.note)
+            self._requested_headers: dict[str, Collection[str]] = {}
+            reader = ConfluentReader(Consumer(self._consuming), self._requested_headers)
             writer = client_config.producer(base, connection.note, self._batch_bytes, timeout_s)
             self._appender = Appender(writer, connection, timeout_s)
             self._sending = client_config.sender(base, connection.note, self._batch_bytes, timeout_s)
             self._sender: Sender = Sender(self._sending, connection, timeout_s)
         except KafkaException as error:  # a property that librdkafka does not know, a certificate that is not there
             raise LogError(f"Kafka {bootstrap}: the properties are refused: {error.args[0].str()}") from None
-        self._keeps_up = False
+        self._follower = Follower(reader, self._topics, connection, prefix, timeout_s)
         self._timeout_s = timeout_s
         self._new_sender: Callable[[Mapping[str, Any]], Sender] = lambda config: Sender(config, connection, timeout_s)
         self._transactional: dict[str, Sender] = {}
@@ -151,25 +154,27 @@ class KafkaLog(Log):
         self._transactional.update(dict.fromkeys(topics, sender))
 
     def use_columns(self, without_headers: str | None = None) -> bool:
-        found, why = compiled.loops(), self._readers.not_directly
+        found, why = compiled.loops(), self._not_directly
         client_config.log_reader(self._connection.bootstrap, "the compiled loops are missing" if found is None else why)
-        if found is not None:
-            self._use(found, None if without_headers is None else self.prefix + without_headers, columns=True)
-        return found is not None
+        if found is None:
+            return False
+        with self._lock:
+            bare = None if without_headers is None else self.prefix + without_headers
+            library = ConfluentReader(Consumer(self._consuming), self._requested_headers, bare)
+            direct = None if why else DirectReader(library, found, self._consuming, self._requested_headers, bare)
+            old, shared = self._follower, (self._topics, self._connection, self.prefix, self._timeout_s)
+            self._follower = Follower(direct or library, *shared, columns=True)
+            self._write_directly(found)
+            self._hold_parts()
+            old.close()
+        return True
 
     def prefer_latency(self, *, build: bool = False) -> None:
-        if (self._writes_directly or not self._readers.not_directly) and compiled.ensure(build=build):
-            found = compiled.loops()
-            assert found is not None, "ensured"
-            self._use(found, None, columns=False)
-
-    def _use(self, found: compiled.Compiled, bare: str | None, *, columns: bool) -> None:
-        """Read and write directly from now on, where that may be."""
+        if not self._writes_directly or not compiled.ensure(build=build):
+            return
+        found = compiled.loops()
+        assert found is not None, "ensured"
         with self._lock:
-            self._follower.close()
-            shared = self._topics, self._connection, self.prefix, self._timeout_s
-            self._follower = Follower(self._readers.quickest(found, bare), *shared, columns=columns)
-            self._keeps_up = not columns and not self._readers.not_directly
             self._write_directly(found)
             self._hold_parts()
 
@@ -222,7 +227,7 @@ class KafkaLog(Log):
         return appended
 
     def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
-        self._readers.requested_headers[self.prefix + topic] = headers
+        self._requested_headers[self.prefix + topic] = headers
 
     def send(
         self,
@@ -243,11 +248,6 @@ class KafkaLog(Log):
             sender = loose or self._transactional.get(topic) or self._sender_for(limit_bytes)
             acknowledged = done if loose else self._unanswered.then(topic, done)
             sender.send(self.prefix + topic, partition, values, headers, keys, acknowledged)
-            if self._keeps_up and self._lock.acquire(blocking=False):  # else somebody reads
-                try:
-                    self._follower.keep_up()
-                finally:
-                    self._lock.release()
         else:
             done(self.end_offset(*where))
 
@@ -321,8 +321,9 @@ class KafkaLog(Log):
         if not positions:
             time.sleep(timeout_s)
             return []
+        known = self._known
         for where in positions:
-            if not 0 <= where.partition < self._known.get(where.topic, 0):
+            if not 0 <= where.partition < known.get(where.topic, 0):
                 self._found(*where)
         with self._lock:
             return self._follower.wait(positions, timeout_s)

@@ -262,21 +262,3 @@ def test_records_that_come_with_a_refusal_are_not_passed_over(followed: tuple[Fo
     assert log.poll(T, 0, 9, 1 << 20).values == [b"0", b"1"]
     reader.bring(2, 4)
     assert log.poll(T, 2, 9, 1 << 20).values == [b"2", b"3"]
-
-
-def test_a_follower_that_keeps_up_takes_what_has_arrived_and_tells_failures_to_who_reads(
-    followed: tuple[Follower, PieceReader],
-) -> None:
-    log, reader = followed
-    log.poll(T, 0, 9, 1 << 20)
-    reader.bring(0, 2)
-    reader.arriving.append(refused())
-    log.keep_up()
-    assert not reader.arriving
-    reader.bring(2, 4)
-    log.keep_up()
-    assert reader.arriving, "no more is taken until the failure is told"
-    with pytest.raises(LogUnavailable):
-        log.wait({T: 0}, 0.0)
-    assert log.wait({T: 0}, 0.0) == [T]
-    assert log.poll(T, 0, 9, 1 << 20).values == [b"0", b"1", b"2", b"3"]
