@@ -19,9 +19,6 @@ RecordFormat = Literal["json", "arrow"]
 Api = Literal["procedural", "dataflow"]
 """A query as a processing function, or as a flow."""
 
-SLOWER_FLOWS = ("q4", "q4official")
-"""Queries whose flow costs more than 1.15 times the CPU of the processing function (docs/design/dataflow.md)."""
-
 TITLES = {name: query.title for name, query in (FLOWS | QUERIES).items()}
 """All queries: those of either form."""
 NOT_YET = tuple(f"q{n}" for n in range(23) if f"q{n}" not in TITLES)
@@ -98,8 +95,8 @@ class RunPlan:
 
 
 def default_api(query: str) -> Api:
-    """The flow of a query, where there is one that is as fast as the processing function."""
-    return "dataflow" if query in FLOWS and query not in SLOWER_FLOWS else "procedural"
+    """The flow of a query, where there is one: each is about as fast as the processing function."""
+    return "dataflow" if query in FLOWS else "procedural"
 
 
 def check_query(query: str, api: Api) -> None:
