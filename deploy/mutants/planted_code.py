@@ -94,6 +94,20 @@ CODE = (
 
 LARGEST = (
     Mutant(
+        "two bools of columns give an int for &",
+        "holon/dataflow/arithmetic.py",
+        '        if kinds == ["b", "b"]:\n',
+        "        if not kinds:\n",
+        tests=("tests/unit/holon/dataflow/test_arithmetic.py::test_operators_of_bits",),
+    ),
+    Mutant(
+        "a constant bool of & is taken for an int",
+        "holon/dataflow/arithmetic.py",
+        '        if "b" in kinds and not all(',
+        "        if not kinds and not all(",
+        tests=("tests/unit/holon/dataflow/test_arithmetic.py::test_operators_of_bits",),
+    ),
+    Mutant(
         "a larger key joins what came with the smaller one",
         "wcrdt/lattices/of_largest.py",
         "            self._key, self._inner = other._key, other._inner.copy()",

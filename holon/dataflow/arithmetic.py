@@ -161,6 +161,21 @@ def _of_whole_numbers(function: Callable[..., Any]) -> Quick:
     return quick
 
 
+def _of_bits(function: Callable[..., Any]) -> Quick:
+    """``&``, ``|`` and ``^``: of two bools a bool, else of ints. Of a constant it is not known here which it was."""
+
+    def quick(left: Any, right: Any) -> Column | None:
+        kinds = [one.dtype.kind if isinstance(one, _ARRAYS) else "" for one in (left, right)]
+        if kinds == ["b", "b"]:
+            return function(left, right)
+        if "b" in kinds and not all(isinstance(one, np.ndarray) for one in (left, right)):
+            return None
+        numbers = _numbers(left, right)
+        return None if numbers is None or not _are_ints(numbers) else function(*numbers)
+
+    return quick
+
+
 def _remainder(left: Any, right: Any) -> Any:
     """``%`` of ints; by one number NumPy divides four times as quickly as it finds the remainder."""
     return (
@@ -288,4 +303,5 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     float: _of_one(_floating),
     round: _of_one(_to_ints(np.rint)),
     str: _of_one(_text),
+    **{each: _of_bits(each) for each in (operator.and_, operator.or_, operator.xor)},
 } | {each: _comparison(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)}

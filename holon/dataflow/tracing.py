@@ -215,8 +215,9 @@ def _binary(name: str, function: Callable[..., Any]) -> tuple[Callable[..., Any]
     return forwards, backwards
 
 
-for _name, _word in (("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod")):
-    _forwards, _backwards = _binary(_name, getattr(operator, _word))
+_TWO_SIDED = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod"}
+for _name, _word in (_TWO_SIDED | {"&": "and", "|": "or", "^": "xor"}).items():
+    _forwards, _backwards = _binary(_name, getattr(operator, f"__{_word}__"))
     setattr(Placeholder, f"__{_word}__", _forwards)
     setattr(Placeholder, f"__r{_word}__", _backwards)
 for _name, _word in (("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")):

@@ -61,10 +61,12 @@ ROWS = st.lists(
     max_size=12,
 )
 
+FIELDS = st.sampled_from(["r.a", "r.b", "r.f", "r.x"])
 NUMBERS = st.recursive(
     st.sampled_from(["r.a", "r.b", "r.x", "r.f", "len(r.t)", "0", "1", "3", "-7", "0.5", str(2**63), str(2**53 + 1)]),
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner).map(lambda p: f"({' '.join(p)})"),
+        st.tuples(FIELDS, st.sampled_from("&|^"), inner).map(lambda p: f"({' '.join(p)})"),
         inner.map(lambda one: f"(-{one})"),
         inner.map(lambda one: f"abs({one})"),
         st.tuples(inner, inner).map(lambda p: f"max({p[0]}, {p[1]})"),
@@ -123,6 +125,7 @@ FUNCTIONS = st.one_of(
     st.tuples(CONDITIONS, FORMATS, FORMATS, NUMBERS).map(lambda p: f"({p[1]} if {p[0]} else ({p[2]}, {p[3]}))"),
     CONDITIONS,
     st.tuples(CONDITIONS, CONDITIONS).map(lambda p: f"{p[0]} and not ({p[1]})"),
+    st.tuples(CONDITIONS, st.sampled_from("&|^"), CONDITIONS).map(lambda p: f"({p[0]}) {p[1]} ({p[2]})"),
     st.tuples(CONDITIONS, NUMBERS, NUMBERS).map(lambda p: f"({p[1]}) if {p[0]} else ({p[2]})"),
     st.tuples(CONDITIONS, NUMBERS).map(lambda p: f"(r.t.upper(), {p[1]}) if {p[0]} else (r.t, 1)"),
 ).map(lambda text: f"lambda r: {text}")

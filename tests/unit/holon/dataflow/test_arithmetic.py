@@ -23,6 +23,7 @@ TEXTS = ["", "web", "wex", "app", "Zürich", "we"]
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
 BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]
 BINARY += [quotient_of, *COMPARISONS]
+BITWISE = [operator.and_, operator.or_, operator.xor]
 
 
 class Columns:
@@ -84,6 +85,23 @@ def test_operators_with_a_constant(function: Callable[..., Any], left: str, righ
         if rows:
             found = applied(function, column(rows), Constant(constant), rows=len(rows))
             assert list(map(repr, found)) == [repr(function(one, constant)) for one in rows]
+
+
+@pytest.mark.parametrize("function", BITWISE)
+@pytest.mark.parametrize(("left", "right"), list(product(("int", "bool"), repeat=2)))
+def test_operators_of_bits(function: Callable[..., Any], left: str, right: str) -> None:
+    pairs = list(product(VALUES[left], VALUES[right]))
+    lefts, rights = (column(list(each)) for each in zip(*pairs, strict=True))
+    expected = [repr(function(*pair)) for pair in pairs]
+    assert list(map(repr, applied(function, lefts, rights, rows=len(pairs)))) == expected
+    for constant in [*VALUES[right], 2**63]:
+        found = applied(function, column(VALUES[left]), Constant(constant), rows=len(VALUES[left]))
+        assert list(map(repr, found)) == [repr(function(one, constant)) for one in VALUES[left]]
+
+
+def test_bits_of_floats_fail_as_pythons_do() -> None:
+    with pytest.raises(TypeError, match="unsupported operand"):
+        applied(operator.and_, column([1]), column([0.5]), rows=1)
 
 
 @pytest.mark.parametrize(("left", "right"), list(product(VALUES, VALUES)))
