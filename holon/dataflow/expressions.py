@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
@@ -15,6 +16,7 @@ from holon.dataflow.arithmetic import applied, as_list, number_of, quick_of, tru
 from holon.formats.batch import Column
 
 Indices = NDArray[np.intp]
+_NUMBERS = itertools.count()
 
 
 class Fields(Protocol):
@@ -64,8 +66,16 @@ class Apply:
     """Which arguments are constants."""
     numbers: tuple[Any, ...] = field(init=False)
     """These as NumPy has them."""
+    number: int = field(init=False)
+    """Python evaluates those with lower numbers first, and a row raises what the first of them raises."""
+    out_of_order: tuple[Apply, ...] = field(init=False)
+    """Its arguments by their numbers, where these are not in order, as of ``max``; else nothing."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "number", next(_NUMBERS))
+        made = [one for one in self.arguments if isinstance(one, Apply)]
+        ordered = sorted(made, key=lambda one: one.number)
+        object.__setattr__(self, "out_of_order", () if ordered == made else tuple(ordered))
         object.__setattr__(self, "fixed", tuple(isinstance(one, Constant) for one in self.arguments))
         numbers = (number_of(one.value) if isinstance(one, Constant) else None for one in self.arguments)
         object.__setattr__(self, "numbers", tuple(numbers))
@@ -116,6 +126,8 @@ def evaluate(expression: Expression, rows: Fields) -> Column:
 
 
 def _applied(expression: Apply, rows: Fields) -> Column:
+    for one in expression.out_of_order:
+        evaluate(one, rows)
     given = [
         number if same else evaluate(one, rows)
         for one, same, number in zip(expression.arguments, expression.fixed, expression.numbers, strict=True)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holon.columnar.encoding import FEW
@@ -176,6 +176,7 @@ def outcome(function: Callable[[Any], Any], row: Row) -> str:
 
 
 @given(FUNCTIONS, ROWS, st.integers(0, 12))
+@example("lambda r: max(int(r.x), r.a // r.b)", [Row(0, 0, float("inf"), False, "")], 0)  # both sides fail
 def test_columns_give_what_python_gives_row_by_row(text: str, rows: list[Row], cut: int) -> None:
     check_same(text, rows, cut)
 
