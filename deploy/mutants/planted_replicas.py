@@ -20,6 +20,13 @@ REPLICAS = (
         tests=("tests/unit/nodes/machine/test_shards.py::test_what_an_incarnation_goes_on_behind_is_not_missing",),
     ),
     Mutant(
+        "a log is read again before it can have been read",
+        "nodes/machine/broadcast/shards.py",
+        "(not reading.rereads or now - reading.reread_ms >= pause_ms)",
+        "(pause_ms >= 0)",
+        tests=("tests/unit/nodes/machine/test_shards.py",),
+    ),
+    Mutant(
         "a full slot brings no watermark to a shard",
         "wcrdt/replica/shards.py",
         "            self.replica.reach(delta.partition, record.watermark_ms)\n",

@@ -48,7 +48,8 @@ class _Lack:
 class _Reading:
     """One runner's contributions; ``unfit``: all that a partition has lacks what this runner still reads.
 
-    ``rereads``: so often the log was read again for it. ``cut_bytes``: of the pieces of one that is not complete yet.
+    ``rereads``: so often the log was read again for it, the last time at ``reread_ms``. ``cut_bytes``: of the pieces
+    of one that is not complete yet.
     """
 
     key: int
@@ -56,6 +57,7 @@ class _Reading:
     lacks: dict[int, _Lack] = field(default_factory=dict)
     unfit: bool = False
     rereads: int = 0
+    reread_ms: int = 0
     cut_bytes: int = 0
 
 
@@ -202,7 +204,8 @@ class ShardSlots:
         if now - lack.since_ms < (patience_ms if lack.vain else FIRST_MS):
             return
         lack.since_ms, lack.vain = now, lack.vain + 1
-        if reading.unfit:
+        pause_ms = self.work.config.failure_timeout_ms << min(reading.rereads, MOST_DOUBLINGS)
+        if reading.unfit and (not reading.rereads or now - reading.reread_ms >= pause_ms):  # a long log takes its time
             self._read_again(runner, shard, reading)
             return
         me, (offset, step) = self.work.config.node, have
@@ -213,7 +216,7 @@ class ShardSlots:
         reading.unfit = False
         if self.work.replicas.give_up(runner.partition):
             return
-        reading.rereads += 1
+        reading.rereads, reading.reread_ms = reading.rereads + 1, self.work.now_ms
         if reading.rereads > MOST_REREADS:
             lacks = sorted(reading.lacks.items())
             missing = ", ".join(f"of partition {maker} from offset {lack.position[0]} on" for maker, lack in lacks)

@@ -169,18 +169,37 @@ def ended() -> tuple[bytes, list[str]]:
     return data, names
 
 
-def test_contributions_that_are_nowhere_end_the_node_with_advice() -> None:
-    a, b = node("a", 0), node("b", 1)
-    made = b.records(1, 1, 0, *events((3, HERE), (12, THERE)))
+def test_a_log_that_is_read_again_has_time_before_the_next_time() -> None:
+    a, first, dropped = lacking()
+    a.step(e.ContributionsRead(0, 1, [dropped]), "contributions")
+    assert rewinds(a.tick(10**6))
+    a.step(e.ContributionsRead(0, 1, [first, dropped]), "contributions")  # the answer lies on the log, too
+    assert not rewinds(a.tick(shards.FIRST_MS)) and not rewinds(a.tick(shards.FIRST_MS))
+    assert rewinds(a.tick(10**6))
+
+
+def lacking() -> tuple[Dialogue, bytes, bytes]:
+    """A node whose shard lacks contributions, the first of them, and an answer whose maker has dropped their window."""
+    a, b = node("a", 0), node("b", 1, waiting_bytes=0)
+    made = b.records(1, 1, 0, *events((3, HERE))), b.records(1, 1, 1, *events((4, HERE), (12, THERE)))
     a.records(0, 1, 0, *events((1, HERE), (12, HERE)))
-    a.broadcast(1, *deltas(made))
+    a.broadcast(1, *deltas(made[0]), *deltas(made[1]))
+    (first,) = contributions(made[0])
     (answer,) = contributions(b.control(*requests(a.tick(shards.FIRST_MS))))
     sent = m.decode_broadcast(answer.value)
     assert isinstance(sent, m.SlotSent)
-    dropped = m.encode(m.SlotSent(0, msgspec.structs.replace(sent.delta, dropped_through_ms=10)))
+    return a, first.value, m.encode(m.SlotSent(0, msgspec.structs.replace(sent.delta, dropped_through_ms=10)))
+
+
+def rewinds(effects: list[x.Effect]) -> list[x.Effect]:
+    return [effect for effect in effects if isinstance(effect, x.RewindShard)]
+
+
+def test_contributions_that_are_nowhere_end_the_node_with_advice() -> None:
+    a, _, dropped = lacking()
     for _ in range(shards.MOST_REREADS):
         a.step(e.ContributionsRead(0, 1, [dropped]), "contributions")
-        assert any(isinstance(effect, x.RewindShard) for effect in a.tick(10**6))
+        assert rewinds(a.tick(10**6))
     a.step(e.ContributionsRead(0, 1, [dropped]), "contributions")
     (leave,) = [effect for effect in a.tick(10**6) if isinstance(effect, x.Leave)]
     assert leave.ending is x.Ending.FAILED
