@@ -31,7 +31,7 @@ from nodes.sim.case import FOURTH_SEED, TOPIC, Case
 from nodes.sim.driven.cases import cases_driven_by_data
 from nodes.sim.failing import jobs as failing
 from nodes.sim.flows.cases import cases_of_flows
-from nodes.sim.flows.jobs import Given
+from nodes.sim.flows.jobs import Given, idle_timeout_ms
 from nodes.sim.joins.cases import cases_of_joins
 from nodes.sim.keyed.cases import cases_by_key
 from wcrdt.lattices.counters import GCounter
@@ -75,11 +75,6 @@ def _job(options: Options, process: Any, **settings: Any) -> Job:
         on_error="dead-letter" if case.buries else "fail",
         **settings,
     )
-
-
-def idle_timeout_ms(options: Options) -> int:
-    """Of jobs that allow idleness."""
-    return options.idle_timeout_ms or options.failure_timeout_ms
 
 
 def _count(options: Options) -> Job:
@@ -345,9 +340,9 @@ CASES: dict[str, Case] = {
     "count": Case(_count),
     "dedupe": Case(_dedupe, windowed=False),
     "fail": Case(lambda options: _job(options, failing.marked(options)), fails=True),
-    **cases_of_flows(FOR_FLOWS, idle_timeout_ms),
-    **cases_driven_by_data(FOR_FLOWS, idle_timeout_ms),
-    **cases_of_joins(FOR_FLOWS, idle_timeout_ms),
+    **cases_of_flows(FOR_FLOWS),
+    **cases_driven_by_data(FOR_FLOWS),
+    **cases_of_joins(FOR_FLOWS),
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),
     "idle-backlog": Case(_count, idle=True, backlog=True),

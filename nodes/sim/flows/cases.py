@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from nodes.sim.case import FIFTH_SEED, FIRST_SEED, FOURTH_SEED, SECOND_SEED, SEVENTH_SEED, SIXTH_SEED, THIRD_SEED, Case
 from nodes.sim.flows.jobs import (
@@ -20,10 +18,6 @@ from nodes.sim.flows.jobs import (
     by_verbs,
 )
 
-if TYPE_CHECKING:
-    from nodes.sim.options import Options
-
-
 EARLY = ("flow-early", "flow-early-backlog", "flow-early-late", "flow-early-sharded", "flow-early-sharded-late")
 SESSIONS = (
     "flow-sessions",
@@ -37,17 +31,11 @@ SLIDING = ("flow-sliding", "flow-sliding-backlog", "flow-sliding-late")
 SLIDING_SHARDED = ("flow-sliding-sharded", "flow-sliding-sharded-late")
 
 
-def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> dict[str, Case]:
+def cases_of_flows(given: Given) -> dict[str, Case]:
     """``given``: of all that have neither idle timeouts nor lateness."""
 
-    def idle(options: Options) -> Given:
-        return replace(given, idle_timeout_ms=idle_timeout_ms(options))
-
-    def late(options: Options) -> Given:
-        return replace(given, lateness_ms=options.window_ms)
-
     topics = Case(
-        lambda options: by_topics(options, idle(options)), further_topics=("orders",), idle=True, since=FIFTH_SEED
+        lambda options: by_topics(options, given.idle(options)), further_topics=("orders",), idle=True, since=FIFTH_SEED
     )
     sharded = Case(lambda options: by_sliding(options, given, sharded=True), windowed=False, since=SEVENTH_SEED)
     early = Case(lambda options: by_early(options, given), windowed=False, since=SIXTH_SEED)
@@ -56,24 +44,24 @@ def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> d
         "flow-dead-rows": Case(
             lambda options: by_dead_rows(options, given), buries=True, further_windows=(3,), since=SECOND_SEED
         ),
-        "flow-idle": Case(lambda options: by_flow(options, idle(options)), idle=True, since=SECOND_SEED),
+        "flow-idle": Case(lambda options: by_flow(options, given.idle(options)), idle=True, since=SECOND_SEED),
         "flow-idle-backlog": Case(
-            lambda options: by_flow(options, idle(options)), idle=True, backlog=True, since=SECOND_SEED
+            lambda options: by_flow(options, given.idle(options)), idle=True, backlog=True, since=SECOND_SEED
         ),
-        "flow-late": Case(lambda options: by_flow(options, late(options)), late_by=1, since=SECOND_SEED),
+        "flow-late": Case(lambda options: by_flow(options, given.late(options)), late_by=1, since=SECOND_SEED),
         "flow-late-rows": Case(
             lambda options: by_late_rows(options, given), windowed=False, further_windows=(3,), since=SECOND_SEED
         ),
         "flow-sessions": Case(lambda options: by_sessions(options, given), windowed=False, since=THIRD_SEED),
         "flow-sessions-backlog": Case(
-            lambda options: by_sessions(options, idle(options)),
+            lambda options: by_sessions(options, given.idle(options)),
             windowed=False,
             idle=True,
             backlog=True,
             since=FOURTH_SEED,
         ),
         "flow-sessions-late": Case(
-            lambda options: by_sessions(options, late(options)), windowed=False, late_by=1, since=FOURTH_SEED
+            lambda options: by_sessions(options, given.late(options)), windowed=False, late_by=1, since=FOURTH_SEED
         ),
         "flow-stages": Case(lambda options: by_stages(options, given), further_windows=(3, 6), since=SECOND_SEED),
         "flow-topics": replace(topics, make=lambda options: by_topics(options, given), idle=False),
@@ -81,26 +69,30 @@ def cases_of_flows(given: Given, idle_timeout_ms: Callable[[Options], int]) -> d
         "flow-topics-idle": topics,
         "flow-verbs": Case(lambda options: by_verbs(options, given), buries=True, since=SECOND_SEED),
         "flow-early": early,
-        "flow-early-backlog": replace(early, make=lambda o: by_early(o, idle(o)), idle=True, backlog=True),
-        "flow-early-late": replace(early, make=lambda o: by_early(o, late(o)), late_by=1),
+        "flow-early-backlog": replace(early, make=lambda o: by_early(o, given.idle(o)), idle=True, backlog=True),
+        "flow-early-late": replace(early, make=lambda o: by_early(o, given.late(o)), late_by=1),
         "flow-early-sharded": replace(sharded, make=lambda o: by_early(o, given, sharded=True)),
-        "flow-early-sharded-late": replace(sharded, make=lambda o: by_early(o, late(o), sharded=True), late_by=1),
+        "flow-early-sharded-late": replace(sharded, make=lambda o: by_early(o, given.late(o), sharded=True), late_by=1),
         "flow-sessions-sharded": replace(sharded, make=lambda o: by_sessions(o, given, sharded=True)),
         "flow-sessions-sharded-backlog": replace(
-            sharded, make=lambda o: by_sessions(o, idle(o), sharded=True), idle=True, backlog=True
+            sharded, make=lambda o: by_sessions(o, given.idle(o), sharded=True), idle=True, backlog=True
         ),
-        "flow-sessions-sharded-late": replace(sharded, make=lambda o: by_sessions(o, late(o), sharded=True), late_by=1),
+        "flow-sessions-sharded-late": replace(
+            sharded, make=lambda o: by_sessions(o, given.late(o), sharded=True), late_by=1
+        ),
         "flow-sliding": Case(lambda options: by_sliding(options, given), windowed=False, since=SIXTH_SEED),
         "flow-sliding-backlog": Case(
-            lambda options: by_sliding(options, idle(options)),
+            lambda options: by_sliding(options, given.idle(options)),
             windowed=False,
             idle=True,
             backlog=True,
             since=SIXTH_SEED,
         ),
         "flow-sliding-late": Case(
-            lambda options: by_sliding(options, late(options)), windowed=False, late_by=1, since=SIXTH_SEED
+            lambda options: by_sliding(options, given.late(options)), windowed=False, late_by=1, since=SIXTH_SEED
         ),
         "flow-sliding-sharded": sharded,
-        "flow-sliding-sharded-late": replace(sharded, make=lambda o: by_sliding(o, late(o), sharded=True), late_by=1),
+        "flow-sliding-sharded-late": replace(
+            sharded, make=lambda o: by_sliding(o, given.late(o), sharded=True), late_by=1
+        ),
     }

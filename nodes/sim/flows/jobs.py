@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -150,6 +150,19 @@ class Given:
     lateness_ms: int = 0
     idle_timeout_ms: int | None = None
     second_topic: str = ""
+
+    def late(self, options: Options) -> Given:
+        """With an allowed lateness of one window."""
+        return replace(self, lateness_ms=options.window_ms)
+
+    def idle(self, options: Options) -> Given:
+        """With an idle timeout."""
+        return replace(self, idle_timeout_ms=idle_timeout_ms(options))
+
+
+def idle_timeout_ms(options: Options) -> int:
+    """Of jobs that allow idleness."""
+    return options.idle_timeout_ms or options.failure_timeout_ms
 
 
 def source_of(flow: Flow, options: Options, given: Given) -> Stream[Any]:
