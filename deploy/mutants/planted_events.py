@@ -16,7 +16,30 @@ ARROW_STRUCTS = ("tests/unit/holon/formats/test_arrow_structs.py",)
 ARROW_LISTS = ("tests/unit/holon/formats/test_arrow_lists.py",)
 ARROW_BATCHES = ("tests/unit/holon/formats/test_arrow_batches.py",)
 
+FILLED = ("tests/laws/test_filled_columns.py", "tests/unit/holon/formats/test_batch.py")
+
 EVENTS = (
+    Mutant(
+        "a value in place of None replaces what a missing field has, too",
+        "holon/columnar/structs/lazy.py",
+        "others = np.flatnonzero((self._marks != PRESENT) & ~nones)",
+        "others = np.flatnonzero((self._marks == NULL) & ~nones)",
+        tests=FILLED,
+    ),
+    Mutant(
+        "ints that are too large are no longer ints where None is filled",
+        "holon/columnar/structs/lazy.py",
+        "        except OverflowError:\n            return None\n        return found",
+        "        except OverflowError:\n            found[others] = 0\n        return found",
+        tests=FILLED,
+    ),
+    Mutant(
+        "a value of another type replaces None",
+        "holon/columnar/structs/lazy.py",
+        "if nones is None or type(value) is not row_type(self._values):",
+        "if nones is None:",
+        tests=FILLED,
+    ),
     Mutant(
         "the Struct of an event has no cell of its own",
         "holon/columnar/structs/tables.py",

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.payloads import Spans
-from holon.columnar.structs.columns import Lists
-from holon.columnar.structs.lazy import LazyColumn
+from holon.columnar.payloads import Spans, Texts
+from holon.columnar.structs.columns import KINDS, Lists, column_of
+from holon.columnar.structs.lazy import LazyColumn, row_type
 
 E = TypeVar("E")
 
@@ -41,6 +41,38 @@ class Batch(msgspec.Struct, Generic[E], frozen=True):
             return self.columns[column]
         except KeyError:
             raise KeyError(f"no column {column!r}; there are {', '.join(self.columns) or 'events only'}") from None
+
+    def lengths(self, column: str) -> NDArray[np.int64]:
+        """How many items each list, text or dict of a column has; 0 where it is None.
+
+        Raises ``KeyError`` for an unknown column, ``TypeError`` where a row has no length.
+        """
+        rows = self[column]
+        known = rows.lengths() if isinstance(rows, Lists) else None
+        if known is not None:
+            return known
+        return np.fromiter((0 if row is None else len(row) for row in rows), np.int64, len(self))
+
+    def filled(self, column: str, value: Any) -> Column:
+        """A column with ``value`` in place of None: an array of ints, floats or bools, ``Texts``, else a list.
+
+        It is a list, too, where an int is beyond 64 bits. All rows have the type of ``value``, however the batch was
+        read. Raises ``KeyError`` for an unknown column, ``TypeError`` where a row has another type.
+        """
+        rows = self[column]
+        if isinstance(rows, np.ndarray | Texts) and row_type(rows) is type(value):
+            return rows
+        found = rows.filled(value) if isinstance(rows, LazyColumn) else None
+        if found is not None:
+            return found
+        objects = [value if row is None else row for row in (rows.tolist() if isinstance(rows, np.ndarray) else rows)]
+        wrong = next((row for row in objects if type(row) is not type(value)), None)
+        if wrong is not None:
+            raise TypeError(f"column {column!r}: {value!r} cannot replace None, since {wrong!r} has another type")
+        try:
+            return column_of(KINDS.get(type(value), "list"), objects)
+        except OverflowError:
+            return objects
 
     def place(self, row: int) -> int:
         """The place of a row in its record: 0 unless that is an atom."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import count
 
 import msgspec
-import numpy as np
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.dataflow import Flow, Group
@@ -24,7 +23,7 @@ class Clicks(ProcessingFunction[Click]):
 
     def process_batch(self, batch: Batch[Click], ctx: Context) -> None:
         ones = batch.ts_ms * 0 + 1
-        tags = np.fromiter(map(len, batch["tags"]), np.int64, len(batch))
+        tags = batch.lengths("tags")
         self.seen.insert_many((batch["page"], (ones, tags, tags)), batch.ts_ms)
 
     @on_window(seen, scope="global")

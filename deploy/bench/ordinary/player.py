@@ -38,11 +38,8 @@ class Player(ProcessingFunction[Event]):
     seen = WCRDT(MapOf(RecordOf(count=GCounter(), seconds=GCounter())), Tumbling.of(seconds=10))
 
     def process_batch(self, batch: Batch[Event], ctx: Context) -> None:
-        ones = batch.ts_ms * 0 + 1
-        bodies = batch["body"]
-        kinds = [KINDS[type(body)] for body in bodies]
-        seconds = np.fromiter((getattr(body, "seconds", 0) for body in bodies), np.int64, len(batch))
-        self.seen.insert_many((kinds, (ones, seconds)), batch.ts_ms)
+        ones, seconds = batch.ts_ms * 0 + 1, batch.filled("body.Play.seconds", 0)
+        self.seen.insert_many((batch["body.type"], (ones, seconds)), batch.ts_ms)
 
     @on_window(seen, scope="global")
     async def report(self, window: Window, ctx: Context) -> None:

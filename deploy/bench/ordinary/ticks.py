@@ -23,7 +23,7 @@ class Ticks(ProcessingFunction[Tick]):
     seen = WCRDT(MapOf(RecordOf(count=GCounter(), high=Max(), low=Min())), Tumbling.of(seconds=10))
 
     def process_batch(self, batch: Batch[Tick], ctx: Context) -> None:
-        prices, keys = batch["price"], list(zip(batch["exchange"], batch["symbol"], strict=True))
+        keys, prices = (batch["exchange"], batch["symbol"]), batch["price"]
         self.seen.insert_many((keys, (batch.ts_ms * 0 + 1, prices, prices)), batch.ts_ms)
 
     @on_window(seen, scope="global")

@@ -15,6 +15,8 @@ from holon.columnar.structs.lazy import LazyColumn, ObjectColumn
 Rows = NDArray[np.intp]
 Places = NDArray[np.int64]
 
+KINDS: dict[type, str] = {int: "int", float: "float", bool: "bool", str: "text"}
+"""Kinds of columns by the type of their rows; rows of other types are a list."""
 _NOTHING: dict[str, Any] = {"int": 0, "float": 0.0, "bool": False, "text": ""}
 _DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_}
 

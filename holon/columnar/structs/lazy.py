@@ -20,6 +20,14 @@ Marks = NDArray[np.int64]
 _OTHER = 1 + max(MISSING, PRESENT, NULL)
 
 
+_TYPES: dict[str, type] = {"i": int, "f": float, "b": bool}
+
+
+def row_type(values: NDArray[Any] | Texts) -> type:
+    """The type of the Python objects that the rows are."""
+    return str if isinstance(values, Texts) else _TYPES.get(values.dtype.kind, object)
+
+
 class ObjectColumn(Sequence[Any]):
     """A column of Python objects; all of them are made when one is read, and once."""
 
@@ -119,6 +127,27 @@ class LazyColumn(ObjectColumn):
         """The numbers or texts of all rows; None where some rows have none, or the values are others."""
         plain = self._decode is None and isinstance(self._values, np.ndarray | Texts)
         return self._values if plain and bool(np.all(self._marks == PRESENT)) else None  # type: ignore[return-value]
+
+    def filled(self, value: Any) -> NDArray[Any] | Texts | None:
+        """The numbers or texts, and ``value`` where there is none; None where that takes objects."""
+        if self._decode is not None or not isinstance(self._values, np.ndarray | Texts):
+            return None
+        nones = self.nones()
+        if nones is None or type(value) is not row_type(self._values):
+            return None
+        others = np.flatnonzero((self._marks != PRESENT) & ~nones)
+        objects = [self._other(mark) for mark in self._marks[others].tolist()]
+        if any(type(each) is not type(value) for each in objects):
+            return None
+        if isinstance(self._values, Texts):
+            rows = np.flatnonzero(nones)
+            return self._values.replaced(np.concatenate([rows, others]), [value] * len(rows) + objects)
+        try:
+            found = np.where(nones, self._values.dtype.type(value), self._values)
+            found[others] = objects
+        except OverflowError:
+            return None
+        return found
 
     def scaled(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Mantissas and exponents, where all rows are Decimals of that size."""
