@@ -20,6 +20,20 @@ FILLED = ("tests/laws/test_filled_columns.py", "tests/unit/holon/formats/test_ba
 
 EVENTS = (
     Mutant(
+        "letters of one record have one number",
+        "holon/tracks/side_outputs.py",
+        "offsets, numbers = run.offsets[index].tolist(), _counted(index)",
+        "offsets, numbers = run.offsets[index].tolist(), [0] * len(index)",
+        tests=("tests/unit/holon/columnar/atoms/test_reader.py",),
+    ),
+    Mutant(
+        "few rows of a buffer are copied from where the first one begins",
+        "holon/columnar/payloads.py",
+        "return [bytes(view[a:b]) for",
+        "return [bytes(view[low:b]) for",
+        tests=("tests/unit/holon/columnar/test_payloads.py",),
+    ),
+    Mutant(
         "a value in place of None replaces what a missing field has, too",
         "holon/columnar/structs/lazy.py",
         "others = np.flatnonzero((self._marks != PRESENT) & ~nones)",

@@ -19,6 +19,8 @@ _PADDING = bytes(PAD_BYTES)
 _MANY = 64
 _FEW = 16
 _SLOTS = 4096
+_SPARSE = 8
+"""Rows that are a smaller part of their bytes in the buffer are copied one by one."""
 
 
 class Spans:
@@ -72,6 +74,9 @@ class Spans:
         if len(self) < _MANY:
             return [self._bytes_at(row) for row in range(len(self))]
         low, high = int(self.starts.min()), int(self.ends.max())
+        if high - low > _SPARSE * self.size:
+            view = self.buffer.data
+            return [bytes(view[a:b]) for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
         data = self.buffer[low:high].tobytes()
         return [data[a:b] for a, b in zip((self.starts - low).tolist(), (self.ends - low).tolist(), strict=True)]
 

@@ -318,9 +318,10 @@ class Outbox:
         letter = row_letter(*self._place, window, n, value, step, key, reason)
         self._add(self._into, DEAD, letter, self._stamp(self.position, n), None)
 
-    def divert(self, output: str, offset: int, n: int, value: bytes) -> None:
-        """A late or dead event, the n-th of its record."""
-        self._add(self.runs, output, value, self._record_stamp(offset, n), None)
+    def divert(self, output: str, offsets: list[int], numbers: list[int], values: Sequence[bytes]) -> None:
+        """Late or dead events, each the n-th of the record at its offset."""
+        run = self.runs.setdefault((output, self.partition), OutputRun())
+        run.extend(values, self._record_stamp.column(offsets, numbers), None)
 
     def _add(self, into: Runs, output: str, value: bytes, header: bytes, key: bytes | None) -> OutputRun:
         run = into.setdefault((output, self._route(output, key)), OutputRun())
