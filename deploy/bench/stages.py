@@ -1,7 +1,9 @@
 """Where an event's cost goes: CPU time by stage beside what each stage costs at least here, memory, a flame graph.
 
-    .venv/bin/python deploy/bench/stages.py [--queries q0,q4,q7,q7max] [--events 4000000] [--log embedded|kafka]
-                                            [--out runs/stages]
+    .venv/bin/python deploy/bench/stages.py [--queries q0,q4,q7,q7max] [--jobs MODULE:JOB,...] [--events 4000000]
+                                            [--log embedded|kafka] [--compression none] [--out runs/stages]
+
+``--jobs`` are measured in place of queries: those of modules that also have ``records(draw)``, as the ordinary jobs.
 
 One node process with all that it does in production. Its main thread is sampled at every tick of CPU time (some
 milliseconds, by the kernel; nodes/profiling/sampling.py). Each sample counts for the stage of the innermost function
@@ -15,12 +17,15 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import random
 import resource
 import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -29,12 +34,14 @@ import numpy as np
 
 from holon.columnar.encoding import encode_rows
 from holon.columnar.payloads import BinaryColumn
+from holon.job import Job
 from nexmark.bench.machine import machine
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.loading import Stream, load
 from nexmark.pictures import write_files
 from nexmark.processor_time import cpu_s
-from nexmark.queries import QUERIES, TOPIC, nexmark_job
+from nexmark.queries import TOPIC, nexmark_job
+from nodes.api import load_job
 from nodes.checkpoints.opening import open_checkpoints
 from nodes.compiled import loading as compiled
 from nodes.local_kafka import broker as kafka_broker
@@ -49,7 +56,8 @@ from nodes.streams.process import NodeProcess, node_config
 BATCH, ROUNDS = 20_000, 5
 SENDS = ("send", "append", "produce")
 STAGES: dict[str, tuple[str, ...]] = {
-    "decode": ("holon/columnar/projection", "holon/columnar/kernel", "holon/columnar/layout", "holon/columnar/vectors",
+    "decode": ("holon/columnar/structs", "holon/formats/json_columns", "holon/columnar/projection",
+               "holon/columnar/kernel", "holon/columnar/layout", "holon/columnar/vectors",
                "nexmark/queries/columns", "nexmark/queries/parsing", "nexmark/times"),
     "encode": ("holon/columnar/encoding", "holon/outputs/"),
     "windowed CRDT": ("wcrdt/", "holon/program/scope", "holon/program/states", "holon/program/handles"),
@@ -81,9 +89,11 @@ def stage_of(stack: Stack) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", default="q0,q4,q7,q7max")
+    parser.add_argument("--jobs", help="MODULE:JOB,... in place of queries")
     parser.add_argument("--events", type=int, default=4_000_000)
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--log", choices=("embedded", "kafka"), default="embedded")
+    parser.add_argument("--compression", default="none", help="Of the input's topic on Kafka.")
     parser.add_argument("--out", type=Path, default=Path("runs/stages"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -103,12 +113,15 @@ def main() -> None:
 
 
 def measured(options: Any, defined: list[str], broker: int | None) -> list[dict[str, Any]]:
-    """Fill the topic, sample each query, and measure what its stages cost at least."""
-    settings = load_settings(definitions=defined, environ={})
-    with open_job_log(settings) as log:
-        load(log, Stream(TOPIC, options.events, options.partitions, GeneratorConfig(seed=7)))
+    """Fill the topics, sample each query or job, and measure what its stages cost at least."""
+    codec = [f"log.kafka.compression.type={options.compression}"] if broker else []
+    with open_job_log(load_settings(definitions=[*defined, *codec], environ={})) as log:
+        for name in options.jobs.split(",") if options.jobs else ():
+            fill(log, name, options)
+        if not options.jobs:
+            load(log, Stream(TOPIC, options.events, options.partitions, GeneratorConfig(seed=7)))
     rows = []
-    for query in options.queries.split(","):
+    for query in (options.jobs or options.queries).split(","):
         queue = multiprocessing.get_context("spawn").Queue()
         broker_s = cpu_s(broker) or 0.0 if broker else 0.0
         process = multiprocessing.get_context("spawn").Process(target=run, args=(defined, query, queue))
@@ -123,14 +136,36 @@ def measured(options: Any, defined: list[str], broker: int | None) -> list[dict[
         process.join()
         stacks: Counter[Stack] = Counter({tuple(stack): count for stack, count in found.pop("stacks")})
         title = f"{query}, {options.events:,} events, {options.log} log"
-        (options.out / f"{query}.svg").write_text(flame_graph(stacks, title), encoding="utf-8")
-        (options.out / f"{query}.folded").write_text(folded(stacks), encoding="utf-8")
+        file = query.replace(":", ".")
+        (options.out / f"{file}.svg").write_text(flame_graph(stacks, title), encoding="utf-8")
+        (options.out / f"{file}.folded").write_text(folded(stacks), encoding="utf-8")
         stages = by_stage(stacks, found["cpu_s"], options.events)
         if broker:
             stages["broker"] = round(((cpu_s(broker) or 0.0) - broker_s) / options.events * 1e6, 3)
         rows.append({"query": query, "log": options.log, "events": options.events, **found, "stages": stages,
                      "least": least(query, defined, options), "load": round(os.getloadavg()[0], 1)})  # fmt: skip
     return rows
+
+
+def fill(log: Any, name: str, options: Any) -> None:
+    """The topic of a job, with drawn records."""
+    job, values = named(name), drawn(name)
+    topic = job.sources[0].topic
+    log.create_topic(topic, options.partitions)
+    for first in range(0, options.events, BATCH * options.partitions):
+        some = list(islice(values, min(BATCH * options.partitions, options.events - first)))
+        for partition in range(options.partitions):
+            log.append(topic, partition, some[partition :: options.partitions])
+
+
+def named(name: str) -> Job:
+    """A query of Nexmark, or ``MODULE:JOB``."""
+    return load_job(name) if ":" in name else nexmark_job(name)
+
+
+def drawn(name: str) -> Iterator[bytes]:
+    """The records of the module that ``MODULE:JOB`` names, without an end."""
+    return import_module(name.partition(":")[0]).records(random.Random(7))
 
 
 def by_stage(stacks: Counter[Stack], used_s: float, events: int) -> dict[str, float]:
@@ -146,7 +181,7 @@ def run(defined: list[str], query: str, queue: Any) -> None:
     """One node on the whole topic, sampled."""
     settings = load_settings(definitions=defined, environ={})
     with open_job_log(settings) as log:
-        opened = open_job(log, nexmark_job(query))
+        opened = open_job(log, named(query))
         declare_end(log, opened)
         process = NodeProcess(opened, log, open_checkpoints(settings), node_config(settings, 0, 1), settings)
         before, began_s, peak = _used_s(), time.monotonic(), 0
@@ -167,14 +202,20 @@ def _used_s() -> float:
 def least(query: str, defined: list[str], options: Any) -> dict[str, float]:
     """Microseconds an event of each stage's work alone, the best of some rounds."""
     compiled.ensure()
-    records = encode_json(generate_slice(GeneratorConfig(seed=7), 0, BATCH))
-    payloads, columns = BinaryColumn.of(records), QUERIES[query].format
-    decoded = columns.decode(payloads).columns
+    job = named(query)
+    if ":" in query:
+        records = list(islice(drawn(query), BATCH))
+    else:
+        records = encode_json(generate_slice(GeneratorConfig(seed=7), 0, BATCH))
+    payloads, form = BinaryColumn.of(records), job.sources[0].format
     found = {
-        "read": _reading(defined, options.partitions, options.events),
-        "decode": _best(lambda: columns.decode(payloads), BATCH),
+        "read": _reading(defined, job.sources[0].topic, options),
+        "decode": _best(lambda: form.decode(payloads), BATCH),
         "copy of the bytes": _best(lambda: payloads.buffer.copy(), BATCH),
     }
+    if ":" in query:
+        return {name: round(us, 3) for name, us in found.items()}
+    decoded = form.decode(payloads).columns
     times = decoded["time_ms"]
     prices = decoded.get("bid.price", times)
     found["group and aggregate"] = _best(lambda: (np.maximum.reduce(prices), times // 10_000), BATCH)
@@ -194,18 +235,19 @@ def _best(work: Callable[[], object], count: int) -> float:
     return best / count * 1e6
 
 
-def _reading(defined: list[str], partitions: int, events: int) -> float:
+def _reading(defined: list[str], topic: str, options: Any) -> float:
     """All records of the topic to columns of bytes, and nothing else."""
+    partitions = options.partitions
     with open_job_log(load_settings(definitions=defined, environ={})) as log:
         log.use_columns()
-        ends = [log.end_offset(TOPIC, partition) for partition in range(partitions)]
+        ends = [log.end_offset(topic, partition) for partition in range(partitions)]
         at, began_s = [0] * partitions, time.process_time()
         while at != ends:
-            log.wait({TopicPartition(TOPIC, partition): offset for partition, offset in enumerate(at)}, 1.0)
+            log.wait({TopicPartition(topic, partition): offset for partition, offset in enumerate(at)}, 1.0)
             for partition in range(partitions):
-                chunk = log.poll(TOPIC, partition, at[partition], max_records=BATCH)
+                chunk = log.poll(topic, partition, at[partition], max_records=BATCH)
                 at[partition] = chunk.next_offset
-        return (time.process_time() - began_s) / events * 1e6
+        return (time.process_time() - began_s) / options.events * 1e6
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
