@@ -15,6 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from deploy.mutants.model import Mutant
+from nodes.compiled import loading
 
 COPIED = ("wcrdt", "holon", "transactional", "nodes", "nexmark", "examples", "docs", "tests")
 FIRST_SEEDS = 10
@@ -59,6 +60,8 @@ def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int, t
         target.unlink()  # a link: the others keep theirs
         target.write_text(text)
         Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
+        if mutant.file.removesuffix(".py").replace("/", ".") in loading.SOURCES:
+            _run(folder, ["-c", "from nodes.compiled import loading; loading.ensure()"])  # no test waits for that
         by = run_tests(folder, mutant.tests, test_limit_s) if mutant.tests else None
         if by is None and mutant.case is not None:
             by = simulate(folder, mutant.case, seeds, base_seed)

@@ -11,6 +11,7 @@ DRIFT = "tests/unit/nodes/machine/test_partition_drift.py::"
 DIALOGUES = "tests/unit/nodes/machine/test_ownership_dialogues.py::"
 
 INDEX = ("tests/unit/wcrdt/test_int_index.py",)
+SPANS = ("tests/unit/wcrdt/test_spans.py",)
 BEST = ("tests/unit/wcrdt/test_lattices_best.py",)
 
 CODE = (
@@ -259,6 +260,34 @@ VERSIONS = (
 )
 
 LOOKUPS = (
+    Mutant(
+        "compiled hashes take in what is behind a row",
+        "holon/columnar/spans_kernel.py",
+        "if length < 8:",
+        "if length < 0:",
+        tests=SPANS,
+    ),
+    Mutant(
+        "rows of bytes are the same by their lengths",
+        "holon/columnar/spans_kernel.py",
+        "== length and same(buffer + one, others + other, length)",
+        "== length",
+        tests=SPANS,
+    ),
+    Mutant(
+        "rows with other rows between them are read as if there were none",
+        "wcrdt/lattices/keyed/spans.py",
+        "starts, ends = np.ascontiguousarray(spans.starts, np.int64), np.ascontiguousarray(spans.ends, np.int64)",
+        "starts, ends = spans.starts, spans.ends",
+        tests=SPANS,
+    ),
+    Mutant(
+        "the order of keys is that of those which were there before",
+        "wcrdt/lattices/keyed/keys.py",
+        "if self._order is None or len(self._order) != count:",
+        "if self._order is None:",
+        tests=SPANS,
+    ),
     Mutant(
         "a search for a key ends with the first run of slots",
         "wcrdt/lattices/keyed/int_index.py",

@@ -39,6 +39,10 @@ class Loops(Protocol):
 
     def enter_ints(self, *arguments: int) -> int: ...
 
+    def hash_spans(self, *arguments: int) -> int: ...
+
+    def equal_spans(self, *arguments: int) -> int: ...
+
 
 _installed: list[Loops] = []
 

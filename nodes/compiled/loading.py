@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "holon.columnar.spreading",
            "holon.columnar.numbering", "holon.columnar.int_index_kernel", "holon.columnar.times_kernel",
+           "holon.columnar.spans_kernel",
            "holon.columnar.structs.kernel", "holon.columnar.structs.kinds", "holon.columnar.structs.powers",
            "holon.columnar.structs.values_kernel", "holon.columnar.structs.texts_kernel",
            "holon.columnar.structs.floats_kernel", "holon.columnar.structs.names_kernel",
@@ -45,6 +46,8 @@ NAMES = {
     "number_spans": ("holon.columnar.numbering", 9),
     "find_ints": ("holon.columnar.int_index_kernel", 9),
     "enter_ints": ("holon.columnar.int_index_kernel", 8),
+    "hash_spans": ("holon.columnar.spans_kernel", 6),
+    "equal_spans": ("holon.columnar.spans_kernel", 8),
     "crc32c": ("nodes.log.codecs.crc32c", 3),
     "unpack": ("nodes.log.embedded.columns_kernel", 5),
     "copy_folding": ("nodes.log.codecs.crc32", 5),
@@ -80,6 +83,8 @@ class Compiled:
     number_spans: Callable[..., int]
     find_ints: Callable[..., int]
     enter_ints: Callable[..., int]
+    hash_spans: Callable[..., int]
+    equal_spans: Callable[..., int]
     crc32c: Callable[..., int]
     unpack: Callable[..., int]
     copy_folding: Callable[..., int]

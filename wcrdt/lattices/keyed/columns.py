@@ -203,7 +203,7 @@ class KeyedColumns:
         """The keys in their order, and the row of each."""
         if self._in_order is not None:
             return self._in_order
-        if self.places is None and (rows := self.index.ascending()) is not None:
+        if self.places is None and (rows := self.index.ascending(self.height)) is not None:
             rows = rows if len(rows) == self.height else rows[rows < self.height]
             return self.index.take(rows), rows
         keys = self.keys()

@@ -36,13 +36,17 @@ _GROWTH = 512
 
 
 class IndexLoops(Protocol):
-    """The compiled loops of this file. All their arguments are int64: addresses of columns, and numbers."""
+    """The compiled loops of this folder. All their arguments are int64: addresses of columns, and numbers."""
 
     def address(self, column: NDArray[Any]) -> int: ...
 
     def find_ints(self, *arguments: int) -> int: ...
 
     def enter_ints(self, *arguments: int) -> int: ...
+
+    def hash_spans(self, *arguments: int) -> int: ...
+
+    def equal_spans(self, *arguments: int) -> int: ...
 
 
 _LOOPS: list[IndexLoops | None] = [None]
@@ -51,6 +55,11 @@ _LOOPS: list[IndexLoops | None] = [None]
 def install_loops(loops: IndexLoops | None) -> None:
     """From now on this process has these loops (None: none)."""
     _LOOPS[0] = loops
+
+
+def loops() -> IndexLoops | None:
+    """The loops that this process has."""
+    return _LOOPS[0]
 
 
 def install_secret(secret: int) -> None:
@@ -244,6 +253,28 @@ def _distances(keys: Ints, low: int) -> NDArray[np.uint64]:
 
 
 _NO_ROWS = np.empty(0, np.intp)
+
+
+class IntStore:
+    """A growing column of ints."""
+
+    __slots__ = ("_column", "count")
+
+    def __init__(self) -> None:
+        self._column = np.empty(0, np.int64)
+        self.count = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self._column.nbytes
+
+    def add(self, numbers: Ints) -> None:
+        begin, self.count = self.count, self.count + len(numbers)
+        self._column = with_room(self._column, self.count)
+        self._column[begin : self.count] = numbers
+
+    def take(self, rows: Any) -> Ints:
+        return self._column[: self.count][rows]
 
 
 def with_room(column: NDArray[Any], rows: int, fill: Any = 0) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from wcrdt.codec import require
 from wcrdt.distinct import numbered
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints, bounds, group_ints, int_column, rows_of, take
-from wcrdt.lattices.keyed.int_index import IntIndex, factor, with_room
+from wcrdt.lattices.keyed.int_index import IntIndex, IntStore, factor
 from wcrdt.lattices.keyed.packing import narrow, widened
 from wcrdt.lattices.keyed.spans import KeySpans, SpanStore, equal, hashes, sort_columns
 
@@ -24,6 +24,8 @@ _FORMS = "isb"
 _INT64_MAX = 2**63 - 1
 _COUNTED = 4
 """Codes up to so many times their number are grouped by counting, others by sorting."""
+_WIDE, _SORTED = 2, 1 << 16
+"""The order of an index is kept where it has at most so many times the keys that are read, and at most so many."""
 _MIX = np.int64(0x2545_F491_4F6C_DD1D)
 
 
@@ -289,13 +291,14 @@ def _codes_of_tuples(columns: tuple[Any, ...]) -> tuple[Ints, int] | None:
 class KeyIndex:
     """Distinct keys of one form, by the place at which each was added; nothing is ever removed."""
 
-    __slots__ = ("_factor", "_numbers", "_stores", "form")
+    __slots__ = ("_factor", "_numbers", "_order", "_stores", "form")
 
     def __init__(self, form: str) -> None:
         self.form = form
         self._factor = factor()
         self._stores = [IntStore() if one == "i" else SpanStore() for one in form.strip("()")] if form != "i" else []
         self._numbers = IntIndex() if form == "i" else None  # the keys where they are ints, else made when needed
+        self._order: Ints | None = None  # all places in the order of their keys, as far as they were sorted
 
     @classmethod
     def of(cls, keys: Keys) -> KeyIndex:
@@ -328,9 +331,17 @@ class KeyIndex:
             return Keys("i", [self._known().keys[rows]])
         return Keys(self.form, [store.take(rows) for store in self._stores])
 
-    def ascending(self) -> Ints | None:
-        """All places in the order of their keys, where that is known without sorting."""
-        return self._known().ascending() if self.form == "i" else None
+    def ascending(self, rows: int) -> Ints | None:
+        """All places in the order of their keys, if ``rows`` of them are sorted more cheaply by that than alone."""
+        if self.form == "i":
+            return self._known().ascending()
+        count = self.count
+        if count > min(_WIDE * rows, _SORTED):
+            return None
+        if self._order is None or len(self._order) != count:
+            order = self.take(slice(None)).order()
+            self._order = np.arange(count) if order is None else order
+        return self._order
 
     def find(self, keys: Keys) -> tuple[Ints, Ints]:
         """The place of each key, -1 where it is not there, and the numbers by which ``add`` adds those.
@@ -365,28 +376,6 @@ class KeyIndex:
         for store, part in zip(self._stores, keys.parts, strict=False):
             store.add(part)  # type: ignore[arg-type]
         known.add(numbers)
-
-
-class IntStore:
-    """A growing column of ints."""
-
-    __slots__ = ("_column", "count")
-
-    def __init__(self) -> None:
-        self._column = np.empty(0, np.int64)
-        self.count = 0
-
-    @property
-    def size_bytes(self) -> int:
-        return self._column.nbytes
-
-    def add(self, numbers: Ints) -> None:
-        begin, self.count = self.count, self.count + len(numbers)
-        self._column = with_room(self._column, self.count)
-        self._column[begin : self.count] = numbers
-
-    def take(self, rows: Any) -> Ints:
-        return self._column[: self.count][rows]
 
 
 def _numbers_of(keys: Keys, factor: np.uint64) -> Ints:

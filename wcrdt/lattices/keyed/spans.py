@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcrdt.lattices.columns import Indices, Ints
-from wcrdt.lattices.keyed.int_index import with_room
+from wcrdt.lattices.keyed.int_index import IndexLoops, loops, with_room
 
 Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
@@ -87,8 +87,23 @@ def masked_words(buffer: Bytes, at: Ints, sizes: Ints) -> Words:
     return _words(buffer)[at] & _MASKS[np.clip(sizes, 0, WORD_BYTES)]
 
 
+def _lying_together(spans: KeySpans) -> KeySpans:
+    """The same rows with places that compiled loops can read."""
+    starts, ends = np.ascontiguousarray(spans.starts, np.int64), np.ascontiguousarray(spans.ends, np.int64)
+    return KeySpans(spans.buffer, starts, ends, spans.are_texts)
+
+
+def _addresses(compiled: IndexLoops, spans: KeySpans) -> tuple[int, int, int]:
+    at = compiled.address
+    return at(spans.buffer), at(spans.starts), at(spans.ends)
+
+
 def hashes(spans: KeySpans, factor: np.uint64) -> Ints:
     """A number for each row, which equal rows share. ``factor`` is odd."""
+    if (compiled := loops()) is not None:
+        spans, numbers = _lying_together(spans), np.empty(spans.rows, np.int64)
+        compiled.hash_spans(*_addresses(compiled, spans), spans.rows, int(factor), compiled.address(numbers))
+        return numbers
     words, rest = _words(spans.buffer), spans.lengths
     mixed = rest.view(np.uint64) * factor
     rows: Any = slice(None)
@@ -106,6 +121,12 @@ def hashes(spans: KeySpans, factor: np.uint64) -> Ints:
 
 def equal(one: KeySpans, other: KeySpans) -> NDArray[np.bool_]:
     """Whether the rows are the same, row by row."""
+    if (compiled := loops()) is not None:
+        one, other, answers = _lying_together(one), _lying_together(other), np.empty(one.rows, np.bool_)
+        compiled.equal_spans(
+            *_addresses(compiled, one), *_addresses(compiled, other), one.rows, compiled.address(answers)
+        )
+        return answers
     same = one.lengths == other.lengths
     rows = np.flatnonzero(same)
     mine, theirs, rest = one.starts[rows], other.starts[rows], one.lengths[rows]
