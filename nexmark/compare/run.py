@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain, count, islice
 from pathlib import Path
@@ -149,7 +149,6 @@ def _row(
     values = records(case, plan.data, plan.events, plan.seed)
     events, size = fill(refined(settings, codec), topic_of(case.reference), plan.partitions, values)
     answers: dict[str, list[bytes]] = {}
-    measures: dict[str, list[Measure]] = {}
     missing: dict[str, str] = {}
     for name, engine in engines.items():  # the first runs, which warm the engines, are not measured
         try:
@@ -158,12 +157,8 @@ def _row(
         except RunFailed as error:
             missing[name] = str(error)
             step(f"{case.name}: {name} is left out: {error}")
-    for number in range(plan.pairs):
-        for name in answers:
-            step(f"{case.name}: {name}, {number + 1} of {plan.pairs}")
-            measure, _ = engines[name].run(case, next(numbers))
-            step(f"{case.name}: {name}, {events / measure.seconds:,.0f} events/s, {measure.cpu_s:.2f} CPU-s")
-            measures.setdefault(name, []).append(measure)
+    measures, failed = measured(plan.pairs, case, {name: engines[name] for name in answers}, events, numbers, step)
+    missing |= failed
     first, *others = answers
     found = {other: differences(answers[first], answers[other]) for other in others}
     shown = [f"{first} and {other}: {line}" for other, lines in found.items() for line in lines]
@@ -176,3 +171,24 @@ def _row(
         ratios=ratios(by_engine), missing=missing,
     )  # fmt: skip
     return row, list(chain.from_iterable(measures.values()))
+
+
+def measured(
+    pairs: int, case: ComparedJob, engines: Mapping[str, Engine], events: int, numbers: Iterator[int], step: Step
+) -> tuple[dict[str, list[Measure]], dict[str, str]]:
+    """Runs of all engines in turn: what they cost, and why one that has failed has no figures."""
+    measures: dict[str, list[Measure]] = {name: [] for name in engines}
+    failed: dict[str, str] = {}
+    for number in range(pairs):
+        for name in list(measures):
+            step(f"{case.name}: {name}, {number + 1} of {pairs}")
+            try:
+                measure, _ = engines[name].run(case, next(numbers))
+            except RunFailed as error:
+                failed[name] = str(error)
+                del measures[name]
+                step(f"{case.name}: {name} is left out: {error}")
+                continue
+            step(f"{case.name}: {name}, {events / measure.seconds:,.0f} events/s, {measure.cpu_s:.2f} CPU-s")
+            measures[name].append(measure)
+    return measures, failed

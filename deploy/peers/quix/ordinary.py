@@ -68,12 +68,19 @@ def main() -> None:
 
 def events_of(options: argparse.Namespace) -> int:
     """How many records the topic has."""
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": options.bootstrap, "group.id": "quix-count"})
+    deadline_s = time.monotonic() + QUIET_S
     try:
         parts = [TopicPartition(options.topic, number) for number in range(options.partitions)]
-        return sum(high - low for low, high in (consumer.get_watermark_offsets(part) for part in parts))
+        while True:
+            try:
+                return sum(high - low for low, high in (consumer.get_watermark_offsets(part) for part in parts))
+            except KafkaException:  # a topic that is new has no leader yet
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(0.1)
     finally:
         consumer.close()
 

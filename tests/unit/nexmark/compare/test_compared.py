@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import count
+from pathlib import Path
+
 import pytest
 
 from nexmark.bench.meter import Measure
-from nexmark.compare.cases import BY_FLOW, BY_RECORD
+from nexmark.compare.cases import BY_FLOW, BY_RECORD, ComparedJob
 from nexmark.compare.result import JobComparison, JobRow, as_text, figures, ratios
 from nexmark.compare.rows import differences
+from nexmark.compare.run import measured
+from nodes.api import RunFailed
 
 
 def measure(seconds: float, cpu_s: float) -> Measure:
@@ -74,3 +79,29 @@ def test_the_table_names_what_is_missing_and_what_differs() -> None:
     text = as_text(result)
     for part in ("**no**", "clicks, quix: there is no code", "pathway was left out: not here", "too busy", "no row"):
         assert part in text
+
+
+class Fixed:
+    """An engine whose run ``fails`` has no end."""
+
+    def __init__(self, fails: int | None = None) -> None:
+        self.fails, self.runs = fails, 0
+
+    def run(self, case: ComparedJob, number: int) -> tuple[Measure, list[bytes]]:
+        self.runs += 1
+        if self.runs == self.fails:
+            raise RunFailed("the broker has no leader")
+        return measure(1, 1), []
+
+    def shown_settings(self) -> dict[str, str]:
+        return {}
+
+
+def test_an_engine_that_fails_once_has_no_figures_and_others_keep_theirs() -> None:
+    engines, steps = {"holon": Fixed(), "quix": Fixed(fails=2)}, list[str]()
+    case = ComparedJob("orders", "orders:job", Path("orders.py"))
+    measures, failed = measured(3, case, engines, 1000, count(), steps.append)
+    assert {name: len(of) for name, of in measures.items()} == {"holon": 3}
+    assert failed == {"quix": "the broker has no leader"}
+    assert "orders: quix is left out: the broker has no leader" in steps
+    assert engines["quix"].runs == 2
