@@ -11,6 +11,11 @@ DRIFT = "tests/unit/nodes/machine/test_partition_drift.py::"
 DIALOGUES = "tests/unit/nodes/machine/test_ownership_dialogues.py::"
 
 INDEX = ("tests/unit/wcrdt/test_int_index.py",)
+GATHERING = (
+    "tests/unit/holon/program/test_handles.py",
+    "tests/unit/holon/tracks/test_insert_buffer.py",
+    "tests/laws/test_gathered_inserts.py",
+)
 SPANS = ("tests/unit/wcrdt/test_spans.py",)
 BEST = ("tests/unit/wcrdt/test_lattices_best.py",)
 
@@ -260,6 +265,34 @@ VERSIONS = (
 )
 
 LOOKUPS = (
+    Mutant(
+        "records of numbers take numbers below the least one of a part",
+        "holon/program/handles.py",
+        "return a >= least and b >= least_2 and c >= least_3",
+        "return b >= least_2 and c >= least_3",
+        tests=GATHERING,
+    ),
+    Mutant(
+        "pairs of numbers take any number for the second part",
+        "holon/program/handles.py",
+        "type(a) in kinds and type(b) in kinds_2 and a >= least and b >= least_2",
+        "type(a) in kinds and type(b) in kinds_2 and a >= least",
+        tests=GATHERING,
+    ),
+    Mutant(
+        "records of many numbers take any number",
+        "holon/program/handles.py",
+        "type(number) in known and number >= lowest for",
+        "type(number) in known for",
+        tests=GATHERING,
+    ),
+    Mutant(
+        "keys of several parts that Python takes for equal are one key",
+        "holon/program/handles.py",
+        "(type(key) is tuple and _KEYS.issuperset(map(type, key)))",
+        "type(key) is tuple",
+        tests=GATHERING,
+    ),
     Mutant(
         "compiled hashes take in what is behind a row",
         "holon/columnar/spans_kernel.py",

@@ -28,6 +28,11 @@ class Product(Folding[E, V]):
         self.gathers = all(part.gathers for part in parts)  # type: ignore[misc]
         self.combines = all(part.combines for part in parts)  # type: ignore[misc]
 
+    @property
+    def parts(self) -> tuple[Lattice[Any, Any], ...]:
+        """The parts in their order; not to be written."""
+        return self._parts
+
     def bottom(self) -> Self:
         return self._with(tuple(part.bottom() for part in self._parts))
 

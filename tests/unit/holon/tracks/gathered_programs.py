@@ -36,6 +36,8 @@ class Obedient(ProcessingFunction[Event]):
     tags: WCRDT[Any, Any] = WCRDT(ORSet(), GlobalWindow())
     parts: WLocal[Any, Any] = WLocal(RecordOf(n=GCounter(), most=Max()), Sliding(2 * SIZE_MS, SIZE_MS))
     ranks: WCRDT[Any, Any] = WCRDT(MapOf(Ranked(2)), Tumbling(SIZE_MS))
+    boxes: WCRDT[Any, Any] = WCRDT(MapOf(RecordOf(n=GCounter(), most=Max(), total=Sum())), Tumbling(SIZE_MS))
+    wide: WCRDT[Any, Any] = WCRDT(RecordOf(n=GCounter(), a=Max(), b=Sum(), c=GCounter()), Tumbling(SIZE_MS))
     total = Local(0)
     names = Local[list[int]]([])
 
@@ -86,7 +88,7 @@ class Obedient(ProcessingFunction[Event]):
 
     @on_window(count)
     async def report(self, window: Window, ctx: Context) -> None:
-        for name in ("count", "sums", "best", "ranks"):
+        for name in ("count", "sums", "best", "ranks", "boxes", "wide"):
             ctx.emit([name, window.start_ms, _plain(await getattr(self, name).window_value(window))])
 
     @on_window(top)
@@ -143,7 +145,7 @@ def _step(draw: random.Random) -> list[Any]:
     if kind == 3:
         return ["await", draw.choice(("count", "best", "sums"))]
     if kind == 4:
-        return ["caught", [draw.choice(("count", "top", "sums", "best", "tags", "parts", "ranks")), _bad(draw), shift]]
+        return ["caught", [draw.choice(tuple(_GOOD)), _bad(draw), shift]]
     state = draw.choice(tuple(_GOOD))
     if kind == 5:
         return ["many", state, [_GOOD[state](draw) for _ in range(draw.randrange(1, 4))], shift]
@@ -155,7 +157,7 @@ def _number(draw: random.Random) -> Any:
 
 
 def _key(draw: random.Random) -> Any:
-    return draw.choice(("a", "b", "é", 1, 2, None, [1, "a"], 2**70))
+    return draw.choice(("a", "b", "é", 1, 2, None, [1, "a"], [1.0, "a"], [True, "a"], [], 2**70))
 
 
 _GOOD: dict[str, Any] = {
@@ -166,19 +168,28 @@ _GOOD: dict[str, Any] = {
     "tags": lambda draw: [draw.choice(("add", "remove")), draw.randrange(3)],
     "parts": lambda draw: [draw.randrange(3), _number(draw)],
     "ranks": lambda draw: [_key(draw), [draw.randrange(5), draw.choice("abc")]],
+    "wide": lambda draw: [draw.randrange(3), _number(draw), _number(draw), draw.choice((0, 2**65))],
+    "boxes": lambda draw: [_key(draw), [draw.choice((0, 1, 2**65)), _number(draw), _number(draw)]],
 }
 
 
 def _bad(draw: random.Random) -> Any:
     """Refused by most states, and a good element of some."""
     return draw.choice(
-        (None, -1, "nan", True, [], ["x"], ["drop", 1], [True, 1], [1, 2], [1.5, 1], ["a", None], [1, [2]])
+        (
+            *(None, -1, "nan", True, [], ["x"], ["drop", 1], [True, 1], [1, 2], [1.5, 1], ["a", None], [1, [2]]),
+            *([-1, 2], [1, "nan"], [1, 2, 3, -1], ["a", [1, 2]], ["a", [-1, 2, 3]], ["a", [1, "nan", 3]]),
+            *(["a", [1, 2, "x"]], [True, [1, 2, 3]]),
+            *(["lone", [1, 2, 3]], [["lone", 1], [1, 2, 3]], [[[]], [1, 2, 3]]),
+        )
     )
 
 
 def _element(element: Any) -> Any:
     if element == "nan":
         return float("nan")
+    if element == "lone":
+        return "\ud800"  # half of a surrogate pair, which has no bytes
     return tuple(map(_element, element)) if isinstance(element, list) else element
 
 

@@ -1,0 +1,48 @@
+"""Handles: which elements go without a check to where they are gathered."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holon.program.handles import is_key, numbers_check
+from wcrdt import GCounter, Max, Min, PairOf, RecordOf, Sum
+from wcrdt.elements import identity, plain
+
+PARTS: list[Any] = [GCounter(), Max(), GCounter(), Sum(), Min()]
+ODD = st.sampled_from([-1, True, None, "1", math.nan, -math.inf, 2**70, (1,), -0.0])
+NUMBERS = st.integers(0, 5) | st.floats(0.0, 5.0)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+def test_numbers_that_need_no_check_are_those_that_pass_it(width: int) -> None:
+    parts, record = PARTS[:width], RecordOf({str(place): part for place, part in enumerate(PARTS[:width])})
+    are_numbers = numbers_check(record.parts)
+
+    @given(element=st.lists(NUMBERS | ODD, min_size=width, max_size=width).map(tuple))
+    def holds(element: tuple[Any, ...]) -> None:
+        plain_parts = all(type(one) in part.kinds for one, part in zip(element, parts, strict=True))
+        try:
+            record.check(element)
+            accepted = True
+        except (TypeError, ValueError):
+            accepted = False
+        assert are_numbers(element) == (plain_parts and accepted)
+
+    holds()
+    assert not are_numbers((1,) * (width + 1)) and not are_numbers([1] * width) and not are_numbers(1)
+
+
+def test_a_pair_is_checked_as_a_record_is() -> None:
+    are_numbers = numbers_check(PairOf(GCounter(), Max()).parts)
+    assert are_numbers((0, -1.5)) and not are_numbers((-1, 0)) and not are_numbers((0.5, 0))
+
+
+@given(st.recursive(st.integers() | st.text(max_size=2) | ODD, lambda inner: st.lists(inner, max_size=3).map(tuple)))
+def test_keys_without_a_check_are_their_own_identities(key: Any) -> None:
+    if is_key(key):
+        assert identity(plain(key)) is key or identity(plain(key)) == key
