@@ -46,6 +46,11 @@ def is_none(value: Any) -> bool:
     return value is None
 
 
+def is_there(value: Any) -> bool:
+    """Whether it is not None."""
+    return value is not None
+
+
 def quotient_of(left: Any, right: Any) -> Any:
     """The first value of ``divmod``."""
     return divmod(left, right)[0]
@@ -286,6 +291,11 @@ def _nones(column: Any) -> Any:
     return np.zeros(len(column), np.bool_) if isinstance(column, np.ndarray | Texts) else None
 
 
+def _there(column: Any) -> Any:
+    found = _nones(column)
+    return None if found is None else ~found
+
+
 _QUICK: dict[Callable[..., Any], Quick] = {
     operator.add: _with_extremes(operator.add),
     operator.sub: _with_extremes(operator.sub),
@@ -298,6 +308,7 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     rest_of: _rest,
     operator.abs: _absolute,
     is_none: _nones,
+    is_there: _there,
     len: _length,
     int: _of_one(_to_ints(np.trunc)),
     float: _of_one(_floating),

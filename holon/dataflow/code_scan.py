@@ -5,8 +5,10 @@ from __future__ import annotations
 import builtins
 import dis
 import enum
-from types import CellType, CodeType, FunctionType
-from typing import Any
+from abc import ABCMeta
+from collections.abc import Mapping
+from types import CellType, CodeType, FunctionType, NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
@@ -14,8 +16,8 @@ from holon.dataflow.following.nested_code import codes_of
 from holon.dataflow.following.stand_ins import STAND_INS
 from wcrdt.lattice import Lattice
 
-_PURE_BUILTINS = frozenset(["abs", "divmod", "max", "min", *STAND_INS])
-"""They use the operators of what they are given, or have a stand-in that does."""
+_PURE_BUILTINS = frozenset(["abs", "divmod", "isinstance", "max", "min", *STAND_INS])
+"""They use the operators or the class of what they are given, or have a stand-in that does."""
 _PLAIN = (type(None), bool, int, float, str, bytes)
 _REFUSED = {
     "IS_OP": "`is`",
@@ -31,7 +33,6 @@ _REFUSED = {
     "RAISE_VARARGS": "raise",
     "LOAD_CLASSDEREF": "a class",
     "LOAD_BUILD_CLASS": "a class",
-    "MATCH_CLASS": "match",
     "MATCH_MAPPING": "match",
     "MATCH_SEQUENCE": "match",
 }
@@ -65,21 +66,38 @@ def _scan(function: FunctionType, seen: set[CodeType]) -> bool:
             raise Untraceable("it uses try, with or a comprehension")
         if code.co_flags & (0x20 | 0x80 | 0x200):
             raise Untraceable("it is a generator, or async")
-        before = None
-        for step in dis.get_instructions(code):
-            # Behind a jump the value on top may be another one.
-            on_top = None if step.is_jump_target else before
-            with_none = on_top is not None and on_top.opname == "LOAD_CONST" and on_top.argval is None
-            if step.opname.endswith(("_NONE", "_NOT_NONE")) or (step.opname == "IS_OP" and with_none):
-                asks = True
-            elif step.opname in _REFUSED:
-                raise Untraceable(f"it uses {_REFUSED[step.opname]}")
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                asks |= _check_name(step.argval, global_of(function, step.argval), seen)
-            elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
-                asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), seen)
-            before = step
+        asks |= _scan_code(function, code, held, seen)
     return asks
+
+
+def _scan_code(function: FunctionType, code: CodeType, held: Mapping[str, CellType], seen: set[CodeType]) -> bool:
+    """As ``scan``, of the function's code or of one that is written within it."""
+    asks = False
+    before: list[dis.Instruction] = []
+    for step in dis.get_instructions(code):
+        # Behind a jump the value on top may be another one.
+        on_top = None if step.is_jump_target or not before else before[-1]
+        if step.opname.endswith(("_NONE", "_NOT_NONE")):
+            asks |= [one.opname for one in before[-2:]] != ["MATCH_CLASS", "COPY"]
+        elif step.opname == "IS_OP" and on_top is not None and on_top.opname == "LOAD_CONST" and on_top.argval is None:
+            asks = True
+        elif step.opname in _REFUSED and not (step.opname == "IS_OP" and _is_kind(_named(function, held, on_top))):
+            raise Untraceable(f"it uses {_REFUSED[step.opname]}")
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            asks |= _check_name(step.argval, global_of(function, step.argval), seen)
+        elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
+            asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), seen)
+        before.append(step)
+    return asks
+
+
+def _named(function: FunctionType, held: Mapping[str, CellType], step: dis.Instruction | None) -> Any:
+    """The value that an instruction loads by its name; None for others."""
+    if step is None:
+        return None
+    if step.opname == "LOAD_GLOBAL":
+        return global_of(function, step.argval)
+    return _held_in(held[step.argval], step.argval) if step.opname == "LOAD_DEREF" and step.argval in held else None
 
 
 def _held_in(cell: CellType, name: str) -> Any:
@@ -102,12 +120,31 @@ def global_of(function: FunctionType, name: str) -> Any:
 def _check_name(name: str, value: Any, seen: set[CodeType]) -> bool:
     if isinstance(value, FunctionType):
         return _scan(value, seen)
-    if isinstance(value, type) and issubclass(value, msgspec.Struct):
-        if hasattr(value, "__post_init__"):
+    structs = _structs_in(value)
+    if structs:
+        if any(hasattr(one, "__post_init__") for one in structs):
             raise Untraceable(f"{name} checks itself (__post_init__)")
-    elif not (_is_pure(name, value) or is_constant(value)):
+        if any(type(one).__instancecheck__ not in _KNOWN_CHECKS for one in structs):
+            raise Untraceable(f"{name} has an `isinstance` of its own")
+    elif not (value is NoneType or _is_pure(name, value) or is_constant(value)):
         raise Untraceable(f"it uses {name!r}, a {type(value).__name__}")
     return False
+
+
+_KNOWN_CHECKS = (type.__instancecheck__, ABCMeta.__instancecheck__)
+
+
+def _structs_in(value: Any) -> tuple[type, ...]:
+    """A Struct, or those of what ``isinstance`` takes: a tuple or a union of Structs, which may have None."""
+    is_union = get_origin(value) in (Union, UnionType)
+    parts = value if type(value) is tuple else get_args(value) if is_union else (value,)
+    found = tuple(one for one in parts if one is not NoneType)
+    return found if all(isinstance(one, type) and issubclass(one, msgspec.Struct) for one in found) else ()
+
+
+def _is_kind(value: Any) -> bool:
+    """Whether it is a class that types of rows are compared with. No value of a row is a class."""
+    return value is NoneType or (isinstance(value, type) and issubclass(value, msgspec.Struct))
 
 
 def _is_pure(name: str, value: Any) -> bool:

@@ -12,6 +12,14 @@ class FlowError(JobError):
     """A step of a pipeline contradicts what comes before it, or cannot be run."""
 
 
+class NoSuchField(FlowError, AttributeError):
+    """A function uses a field that its rows do not have; a pattern of ``match`` with it does not match."""
+
+
+class LacksAttribute(AttributeError):
+    """Rows of one way through a function lack an attribute, as ``None`` does, or one Struct of several."""
+
+
 class Place(NamedTuple):
     """Where a step was written."""
 

@@ -14,7 +14,8 @@ import msgspec
 from holon.dataflow.code_scan import Untraceable, is_constant
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Decision, Field, Leaf
-from holon.dataflow.tracing import FreePlaceholder, Path, Placeholder, follow_all_ways
+from holon.dataflow.following.path import Path
+from holon.dataflow.tracing import FreePlaceholder, Placeholder, follow_all_ways
 from wcrdt import Average, CountDistinct, GCounter, Lattice, Max, Min, Sum
 from wcrdt.windows.assigners import Window
 

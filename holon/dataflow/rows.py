@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import Texts
 from holon.dataflow.arithmetic import as_list, nones
 from holon.dataflow.expressions import Expression, Indices
+from holon.dataflow.following.declared import Member
 from holon.formats.batch import Column, take_columns
 from wcrdt.lattices.columns import SelectedRows
 from wcrdt.windows.assigners import Window
@@ -65,10 +66,9 @@ class Rows:
             keys, part = self.columns["key"], int(path[1])
             return keys[part] if isinstance(keys, tuple) else [each[part] for each in as_list(keys)]
         else:
-            above = path[:-1]
-            return [getattr(each, path[-1]) for each in as_list(self.field(above))]
+            return _part(as_list(self.field(path[:-1])), path[-1])
         for name in path:
-            found = [getattr(each, name) for each in found]
+            found = _part(found, name)
         return found
 
     def selected(self, path: tuple[str, ...]) -> Column:
@@ -190,6 +190,11 @@ class ColumnView(Mapping[str, Column]):
         """The columns of these names here, by other names."""
         made = {name: self._made[mine] for name, mine in names.items() if mine in self._made}
         return ColumnView({name: self._columns[mine] for name, mine in names.items()}, self._index, made)
+
+
+def _part(objects: list[Any], name: str) -> list[Any]:
+    """One part of a path, of objects."""
+    return list(map(name.value_of if isinstance(name, Member) else attrgetter(name), objects))
 
 
 def _taken(column: Column, index: Indices) -> Column:

@@ -29,8 +29,9 @@ from holon.dataflow.expressions import (
     leaf_column,
 )
 from holon.dataflow.failing_rows import TakesFailing, without_failing
+from holon.dataflow.following.declared import may_be_none, without_none
 from holon.dataflow.rows import VALUE, Rows
-from holon.dataflow.tracing import may_be_none, trace, without_none
+from holon.dataflow.tracing import trace
 from holon.formats.batch import Column
 
 RowKind = Literal["filter", "reject", "map", "filter_map", "flat_map"]

@@ -9,21 +9,31 @@ import builtins
 import operator
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from types import NoneType, UnionType
-from typing import Annotated, Any, NoReturn, Union, get_args, get_origin
+from types import NoneType
+from typing import Any, NoReturn
 
 import msgspec
 
-from holon.dataflow.arithmetic import is_none, quotient_of, rest_of
+from holon.dataflow.arithmetic import is_there
 from holon.dataflow.code_scan import Untraceable, global_of, scan
-from holon.dataflow.errors import FlowError
+from holon.dataflow.errors import FlowError, LacksAttribute, NoSuchField
 from holon.dataflow.expressions import Apply, Branch, Constant, Decision, Expression, Field, Leaf
-from holon.dataflow.following.formats import Formatted, is_marked, mark, parts_of
-from holon.dataflow.following.stand_ins import STAND_INS, with_stand_ins
+from holon.dataflow.following.declared import (
+    Kinds,
+    Member,
+    field_types,
+    kinds_of,
+    kinds_of_field,
+    may_be_none,
+    without_none,
+)
+from holon.dataflow.following.formats import is_marked
+from holon.dataflow.following.path import NEEDS_VALUE, Path
+from holon.dataflow.following.stand_ins import STAND_INS, StandInType, with_stand_ins
 from holon.dataflow.following.whole_texts import keeps_texts_whole
 from holon.errors import USER_ERRORS
 
-_NEEDS_VALUE = "it needs the value itself (a format, a number, an item, a hash)"
+_NEEDS_STRUCTS = "it asks for a type (isinstance, match, type): that of Structs is known, where a format has read them"
 MAX_PATHS = 64
 """A function with more ways through it runs row by row."""
 _TO_TEXT = (
@@ -42,93 +52,58 @@ _OF_TEXT = ("count", "endswith", "find", "isalnum", "isalpha", "isdigit", "islow
 """Methods of texts that give texts, and those that give ints or bools."""
 
 
-class Path:
-    """One way through a function: its conditions with the answers that it got, and all expressions that it made."""
-
-    def __init__(self, answers: tuple[bool, ...], asks_none: bool, may_format: Callable[[], bool]) -> None:
-        self._answers = answers
-        self.asks_none = asks_none
-        self.taken: list[tuple[Expression, bool]] = []
-        self.made: list[tuple[Apply, ...]] = []
-        """Of those that stand together one has to be used: they fail for the same rows."""
-        self._may_format = may_format
-        self._formats: list[tuple[Expression, str]] = []
-        self._nones: dict[tuple[str, ...], bool] = {}
-
-    def decide(self, condition: Expression) -> bool:
-        number = len(self.taken)
-        answer = self._answers[number] if number < len(self._answers) else True
-        self.taken.append((condition, answer))
-        return answer
-
-    def is_none(self, field: Field) -> bool:
-        """Whether the field is None on this way: one answer for each field."""
-        if field.path not in self._nones:
-            self._nones[field.path] = self.decide(Apply("is None", is_none, (field,)))
-        return self._nones[field.path]
-
-    @property
-    def has_none(self) -> bool:
-        """Whether a field is None on this way."""
-        return any(self._nones.values())
-
-    def apply(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
-        made = Apply(name, function, arguments)
-        self.made.append((made,))
-        return made
-
-    def apply_divmod(self, *arguments: Expression) -> tuple[Apply, Apply]:
-        quotient = Apply("divmod", quotient_of, arguments)
-        found = quotient, Apply("divmod", rest_of, (*arguments, quotient))
-        self.made.append(found)
-        return found
-
-    def format(self, expression: Expression, spec: str) -> str:
-        """A mark in place of a formatted value."""
-        if is_marked(spec) or "{" in spec or "}" in spec or not self._may_format():
-            raise Untraceable(_NEEDS_VALUE)
-        self._formats.append((expression, spec))
-        return mark(len(self._formats) - 1)
-
-    def formatted(self, text: str) -> Apply:
-        """The expression of a text with marks."""
-        texts, numbers = parts_of(text)
-        expressions, specs = zip(*(self._formats[number] for number in numbers), strict=True)
-        return self.apply("format", Formatted(texts, specs), *expressions)
-
-    def check_used(self, leaf: Leaf) -> None:
-        """Raise ``Untraceable`` for an expression that nothing follows from: Python might raise there."""
-        used = [*_expressions_of(leaf), *(condition for condition, _ in self.taken)]
-        for each in used:  # grows
-            used += each.arguments if isinstance(each, Apply) else ()
-        known = set(map(id, used))
-        if any(known.isdisjoint(map(id, made)) for made in self.made):
-            raise Untraceable("a value that it computes is not used")
-
-
 class Placeholder:
     """A value that is not known yet."""
 
-    __slots__ = ("_expression", "_path", "_type")
+    __slots__ = ("_expression", "_kinds", "_path", "_type")
 
-    def __init__(self, expression: Expression, path: Path, type: Any = None) -> None:
+    def __init__(self, expression: Expression, path: Path, type: Any = None, kinds: Kinds = ()) -> None:
         self._expression = expression
         self._path = path
         self._type = type
+        self._kinds = kinds
+        """The types that it is one of, where these are known."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        """The type of the value, which ``isinstance`` and ``match`` read. The way parts where it may be several."""
+        if not (self._kinds and isinstance(self._expression, Field)):
+            raise Untraceable(_NEEDS_STRUCTS)
+        return self._path.kind_of(self._expression, self._kinds)
 
     def __getattr__(self, name: str) -> Any:
-        fields = _field_types(self._type)
+        if len(self._kinds) > 1:
+            return self._of_kind(self.__class__, name)
+        fields = field_types(self._type)
         if name in fields and isinstance(self._expression, Field):
-            found = Field((*self._expression.path, name))
-            if not self._path.asks_none or not may_be_none(self._type, name):
-                return Placeholder(found, self._path, fields[name])
-            return None if self._path.is_none(found) else Placeholder(found, self._path, without_none(fields[name]))
+            return self._field(self._expression.path, self._type, name)
         if self._type is str and name in (*_TO_TEXT, *_OF_TEXT):
             return _TextMethod(self, name)
         if fields and not hasattr(self._type, name):
-            raise FlowError(f"{self._type.__name__} has no field {name!r}; it has {', '.join(fields)}")
+            raise NoSuchField(f"{self._type.__name__} has no field {name!r}; it has {', '.join(fields)}")
         of = "" if self._type is None else f" of a {getattr(self._type, '__name__', self._type)}"
         raise Untraceable(f"it uses the attribute {name!r}{of}")
+
+    def _of_kind(self, kind: type, name: str) -> Any:
+        """A field of the one type that the value has on this way."""
+        assert isinstance(self._expression, Field)
+        if name in field_types(kind):
+            several = len(self._kinds) > 1 + (NoneType in self._kinds)
+            path = (*self._expression.path, Member.of(kind)) if several else self._expression.path
+            return self._field(path, kind, name)
+        if not hasattr(kind, name):  # as of a row with that value
+            raise LacksAttribute(f"{kind.__name__!r} object has no attribute {name!r}")
+        raise Untraceable(f"it uses the attribute {name!r} of a {kind.__name__}")
+
+    def _field(self, path: tuple[str, ...], struct: Any, name: str) -> Any:
+        found, declared = Field((*path, name)), field_types(struct)[name]
+        kinds = kinds_of_field(struct, name) if self._path.is_checked else ()
+        if not self._path.asks_none or not may_be_none(struct, name):
+            return Placeholder(found, self._path, declared, kinds)
+        if self._path.is_none(found):
+            return None
+        some = tuple(kind for kind in kinds if kind is not NoneType)
+        return Placeholder(found, self._path, without_none(declared), some)
 
     def __bool__(self) -> bool:
         return self._path.decide(self._expression)
@@ -163,7 +138,7 @@ class Placeholder:
         return self._path.format(self._expression, spec)
 
     def _refused(self, *_: Any) -> NoReturn:
-        raise Untraceable(_NEEDS_VALUE)
+        raise Untraceable(NEEDS_VALUE)
 
     __hash__ = _refused  # type: ignore[assignment]
     __str__ = __repr__ = __int__ = __float__ = __index__ = __len__ = __iter__ = _refused  # type: ignore[assignment]
@@ -234,15 +209,24 @@ class _TextMethod:
         return self._owner._apply(f".{self._name}", getattr(str, self._name), *given, type=kind)
 
 
-def _stand_in(name: str) -> Callable[..., Any]:
+def _stand_in(name: str) -> Any:
     function = getattr(builtins, name)
+    if function is type:
+        return _type_of
 
     def called(*given: Any, **named: Any) -> Any:
         if given and not named and isinstance(given[0], Placeholder):
             return given[0]._apply(name, function, *given[1:], type=str if function is str else None)
         return function(*given, **named)
 
-    return called
+    return StandInType.of(function, called) if isinstance(function, type) else called
+
+
+def _type_of(value: Any) -> Any:
+    """``type`` of a field; of other values it could be a type that has a stand-in."""
+    if value is not None and not isinstance(value, Placeholder):
+        raise Untraceable("it uses `type` of what is no field")
+    return NoneType if value is None else value.__class__
 
 
 _STAND_INS = {name: _stand_in(name) for name in STAND_INS}
@@ -257,7 +241,9 @@ def trace(function: Callable[[Any], Any], row_type: Any, *, checked: bool = Fals
     asks_none = scan(function)
     if asks_none and not checked:
         raise Untraceable("it uses `is None` on rows that a function has made")
-    return _follow(function, lambda path: Placeholder(Field(()), path, row_type), _used_leaf, asks_none)
+    kinds = kinds_of(row_type) if checked else ()
+    row: Callable[[Path], Any] = lambda path: Placeholder(Field(()), path, row_type, kinds)  # noqa: E731
+    return _follow(function, row, _used_leaf, asks_none, is_checked=checked)
 
 
 def trace_with(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> Decision:
@@ -280,21 +266,24 @@ def _follow(
     asks_none: bool,
     *,
     calls: bool = True,
+    is_checked: bool = False,
 ) -> Decision:
-    """``calls``: where a way fails since a value is None, the function may be called with the rows of that way."""
+    """``calls``: where a way fails since a value is None, or a Struct that lacks a field, the function may be called
+    with the rows of that way.
+    """
     paths: list[tuple[Path, Leaf]] = []
     waiting: list[tuple[bool, ...]] = [()]
     called = with_stand_ins(function, _STAND_INS)
     may_format = cache(partial(keeps_texts_whole, function, global_of))
     while waiting:
         answers = waiting.pop()
-        path = Path(answers, asks_none, may_format)
+        path = Path(answers, asks_none, may_format, is_checked)
         try:
             leaf = leaf_of(called(argument(path)), path)
         except (Untraceable, FlowError):
             raise
         except USER_ERRORS as error:
-            if not (calls and path.has_none):
+            if not (calls and (path.has_none or isinstance(error, LacksAttribute))):
                 raise Untraceable(f"with a placeholder it raises {type(error).__name__}: {error}") from error
             leaf = Leaf(Apply("called", function, (Field(()),)))  # rows of this way, if there are any, raise it
         paths.append((path, leaf))
@@ -312,20 +301,24 @@ def _tree(paths: list[tuple[list[tuple[Expression, bool]], Leaf]]) -> Decision:
     sides: dict[bool, list[tuple[list[tuple[Expression, bool]], Leaf]]] = {True: [], False: []}
     for way, end in paths:
         sides[way[0][1]].append((way[1:], end))
-    return Branch(taken[0][0], _tree(sides[True]), _tree(sides[False]))
+    then, otherwise = _tree(sides[True]), _tree(sides[False])
+    return then if _never_differ(taken[0][0], then, otherwise) else Branch(taken[0][0], then, otherwise)
+
+
+def _never_differ(condition: Expression, then: Decision, otherwise: Decision) -> bool:
+    """Whether both ways give one constant, and the condition cannot fail."""
+    if not (isinstance(condition, Apply) and condition.function is is_there):
+        return False
+    if not (isinstance(then, Leaf) and isinstance(otherwise, Leaf)):
+        return False
+    one, other = then.result, otherwise.result
+    return isinstance(one, Constant) and isinstance(other, Constant) and one.value is other.value
 
 
 def _used_leaf(result: Any, path: Path) -> Leaf:
     leaf = _leaf(result, path)
     path.check_used(leaf)
     return leaf
-
-
-def _expressions_of(leaf: Leaf) -> list[Expression]:
-    if isinstance(leaf.result, Field | Constant | Apply):
-        return [leaf.result]
-    below = leaf.result.values() if isinstance(leaf.result, Mapping) else leaf.result
-    return [expression for one in below for expression in _expressions_of(one)]
 
 
 def _leaf(result: Any, path: Path) -> Leaf:
@@ -360,39 +353,3 @@ def _expression_of(value: Any) -> Expression:
     if _holds(value):
         raise Untraceable(f"it uses a {type(value).__name__} of expressions in an operator")
     return Constant(value)
-
-
-def _field_types(type: Any) -> dict[str, Any]:
-    if isinstance(type, type_) and issubclass(type, msgspec.Struct):
-        return {field.name: field.type for field in msgspec.structs.fields(type)}
-    return {}
-
-
-def may_be_none(struct: Any, name: str) -> bool:
-    """Whether a field of a Struct may be None though a format has checked it: its default is checked by no format."""
-    (field,) = (field for field in msgspec.structs.fields(struct) if field.name == name)
-    plain = field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
-    known = type(field.default) in (int, float, str, bytes, bool) or plain
-    return not known or hasattr(struct, "__post_init__") or _holds_none(field.type)
-
-
-def _holds_none(type: Any) -> bool:
-    if isinstance(type, type_):
-        return type in (NoneType, object, Any)
-    origin = get_origin(type)
-    if origin is Annotated:
-        return _holds_none(get_args(type)[0])
-    if origin in (Union, UnionType):
-        return any(map(_holds_none, get_args(type)))
-    return not (isinstance(origin, type_) and issubclass(origin, list | dict | tuple | set | frozenset))
-
-
-def without_none(type: Any) -> Any:
-    """The type of a value that is not None."""
-    if get_origin(type) not in (Union, UnionType):
-        return type
-    kinds = [kind for kind in get_args(type) if kind is not NoneType]
-    return kinds[0] if len(kinds) == 1 else None
-
-
-type_ = type

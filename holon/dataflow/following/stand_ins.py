@@ -13,8 +13,28 @@ from typing import Any
 
 from holon.dataflow.following.nested_code import codes_of
 
-STAND_INS: tuple[str, ...] = ("float", "int", "len", "round", "str")
+STAND_INS: tuple[str, ...] = ("float", "int", "len", "round", "str", "type")
 """The builtins that are replaced."""
+
+
+class StandInType(type):
+    """A type in place of a builtin one, which ``isinstance`` and ``match`` may still ask for."""
+
+    real: type
+    called: Callable[..., Any]
+
+    @staticmethod
+    def of(real: type, called: Callable[..., Any]) -> StandInType:
+        """``called`` gives what calling the type gives."""
+        made = StandInType(real.__name__, (), {})
+        made.real, made.called = real, called
+        return made
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        return cls.called(*given, **named)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.real)
 
 
 def with_stand_ins(function: Callable[..., Any], stand_ins: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:

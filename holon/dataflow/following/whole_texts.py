@@ -181,6 +181,9 @@ class _Code:
             case "MAKE_FUNCTION":
                 self._used(*_taken(stack, 1 + number.bit_count()))
                 stack.append(_OTHER)
+            case "MATCH_CLASS":
+                self._used(*_taken(stack, 3))
+                stack.append(_OTHER)
             case "UNPACK_SEQUENCE":
                 self._used(stack.pop())
                 stack += [_OTHER] * number

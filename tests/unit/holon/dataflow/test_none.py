@@ -10,7 +10,7 @@ import pytest
 
 from holon import Json, Tumbling
 from holon.dataflow import Flow, Stream
-from holon.dataflow.tracing import may_be_none
+from holon.dataflow.following.declared import may_be_none
 from holon.testing import JobTestDriver
 from wcrdt import LinearRegression, Sum
 

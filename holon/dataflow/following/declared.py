@@ -1,0 +1,94 @@
+"""Declared types of fields: whether a value may be None, and which Structs it may be.
+
+A format has checked fields against them, but for defaults and what ``__post_init__`` sets.
+"""
+
+from __future__ import annotations
+
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+
+Kinds = tuple[type, ...]
+"""The types that a value is one of: Structs, and ``NoneType`` first; () where that is not known."""
+
+
+class Member(str):
+    """The part of a field's path that is the value where it is of one Struct among several, else None."""
+
+    __slots__ = ("kind",)
+    kind: type
+
+    @classmethod
+    def of(cls, kind: type) -> Member:
+        """The part for one Struct: columns are called by its name."""
+        made = cls(kind.__name__)
+        made.kind = kind
+        return made
+
+    def value_of(self, value: Any) -> Any:
+        """The value, or None."""
+        return value if type(value) is self.kind else None
+
+
+def field_types(of: Any) -> dict[str, Any]:
+    """The declared types of a Struct's fields by name; none for other types."""
+    return {field.name: field.type for field in msgspec.structs.fields(of)} if _is_struct(of) else {}
+
+
+def kinds_of(of: Any) -> Kinds:
+    """The Structs that a value of a type is one of, behind ``NoneType`` where it may be None."""
+    if get_origin(of) is Annotated:
+        return kinds_of(get_args(of)[0])
+    kinds = get_args(of) if get_origin(of) in (Union, UnionType) else (of,)
+    structs = tuple(kind for kind in kinds if kind is not NoneType)
+    if not all(map(_is_struct, structs)) or len({kind.__name__ for kind in structs}) < len(structs):
+        return ()  # parts of paths are names
+    if not structs:
+        return ()
+    return structs if len(structs) == len(kinds) else (NoneType, *structs)
+
+
+def kinds_of_field(struct: Any, name: str) -> Kinds:
+    """As ``kinds_of``, of a field that a format has checked: () where its default may be of another type."""
+    field = _field(struct, name)
+    kinds = kinds_of(field.type)
+    known = field.default is msgspec.NODEFAULT or (field.default is None and NoneType in kinds)
+    is_known = known and field.default_factory is msgspec.NODEFAULT and not hasattr(struct, "__post_init__")
+    return kinds if is_known else ()
+
+
+def may_be_none(struct: Any, name: str) -> bool:
+    """Whether a field of a Struct may be None though a format has checked it: its default is checked by no format."""
+    field = _field(struct, name)
+    plain = field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
+    known = type(field.default) in (int, float, str, bytes, bool) or plain
+    return not known or hasattr(struct, "__post_init__") or _holds_none(field.type)
+
+
+def without_none(of: Any) -> Any:
+    """The type of a value that is not None."""
+    if get_origin(of) not in (Union, UnionType):
+        return of
+    return Union[tuple(kind for kind in get_args(of) if kind is not NoneType)]  # noqa: UP007 (of one it is that one)
+
+
+def _field(struct: Any, name: str) -> msgspec.structs.FieldInfo:
+    (field,) = (field for field in msgspec.structs.fields(struct) if field.name == name)
+    return field
+
+
+def _is_struct(of: Any) -> bool:
+    return isinstance(of, type) and issubclass(of, msgspec.Struct)
+
+
+def _holds_none(of: Any) -> bool:
+    if isinstance(of, type):
+        return of in (NoneType, object, Any)
+    origin = get_origin(of)
+    if origin is Annotated:
+        return _holds_none(get_args(of)[0])
+    if origin in (Union, UnionType):
+        return any(map(_holds_none, get_args(of)))
+    return not (isinstance(origin, type) and issubclass(origin, list | dict | tuple | set | frozenset))

@@ -1,0 +1,104 @@
+"""One way through a function: the conditions that it met, and what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import NoneType
+from typing import Any
+
+from holon.dataflow.arithmetic import is_none, is_there, quotient_of, rest_of
+from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.expressions import Apply, Constant, Expression, Field, Leaf
+from holon.dataflow.following.declared import Kinds, Member
+from holon.dataflow.following.formats import Formatted, is_marked, mark, parts_of
+
+NEEDS_VALUE = "it needs the value itself (a format, a number, an item, a hash)"
+
+
+class Path:
+    """One way through a function: its conditions with the answers that it got, and all expressions that it made."""
+
+    def __init__(
+        self, answers: tuple[bool, ...], asks_none: bool, may_format: Callable[[], bool], is_checked: bool
+    ) -> None:
+        self._answers = answers
+        self.asks_none = asks_none
+        self.is_checked = is_checked
+        """Whether fields have their declared types."""
+        self.taken: list[tuple[Expression, bool]] = []
+        self.made: list[tuple[Apply, ...]] = []
+        """Of those that stand together one has to be used: they fail for the same rows."""
+        self._may_format = may_format
+        self._formats: list[tuple[Expression, str]] = []
+        self._nones: dict[tuple[str, ...], bool] = {}
+        self._kinds: dict[tuple[str, ...], type] = {}
+
+    def decide(self, condition: Expression) -> bool:
+        number = len(self.taken)
+        answer = self._answers[number] if number < len(self._answers) else True
+        self.taken.append((condition, answer))
+        return answer
+
+    def is_none(self, field: Field) -> bool:
+        """Whether the field is None on this way: one answer for each field."""
+        if field.path not in self._nones:
+            self._nones[field.path] = self.decide(Apply("is None", is_none, (field,)))
+        return self._nones[field.path]
+
+    def kind_of(self, field: Field, kinds: Kinds) -> type:
+        """Which of these types the field has on this way: one answer for each field."""
+        kind = self._kinds.get(field.path)
+        if kind is None:
+            asked = (one for one in kinds[:-1] if self._has_kind(field, one))
+            kind = self._kinds[field.path] = next(asked, kinds[-1])
+        return kind
+
+    def _has_kind(self, field: Field, kind: type) -> bool:
+        if kind is NoneType:
+            return self.is_none(field)
+        return self.decide(Apply(f"is {kind.__name__}", is_there, (Field((*field.path, Member.of(kind))),)))
+
+    @property
+    def has_none(self) -> bool:
+        """Whether a field is None on this way."""
+        return any(self._nones.values())
+
+    def apply(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
+        made = Apply(name, function, arguments)
+        self.made.append((made,))
+        return made
+
+    def apply_divmod(self, *arguments: Expression) -> tuple[Apply, Apply]:
+        quotient = Apply("divmod", quotient_of, arguments)
+        found = quotient, Apply("divmod", rest_of, (*arguments, quotient))
+        self.made.append(found)
+        return found
+
+    def format(self, expression: Expression, spec: str) -> str:
+        """A mark in place of a formatted value."""
+        if is_marked(spec) or "{" in spec or "}" in spec or not self._may_format():
+            raise Untraceable(NEEDS_VALUE)
+        self._formats.append((expression, spec))
+        return mark(len(self._formats) - 1)
+
+    def formatted(self, text: str) -> Apply:
+        """The expression of a text with marks."""
+        texts, numbers = parts_of(text)
+        expressions, specs = zip(*(self._formats[number] for number in numbers), strict=True)
+        return self.apply("format", Formatted(texts, specs), *expressions)
+
+    def check_used(self, leaf: Leaf) -> None:
+        """Raise ``Untraceable`` for an expression that nothing follows from: Python might raise there."""
+        used = [*_expressions_of(leaf), *(condition for condition, _ in self.taken)]
+        for each in used:  # grows
+            used += each.arguments if isinstance(each, Apply) else ()
+        known = set(map(id, used))
+        if any(known.isdisjoint(map(id, made)) for made in self.made):
+            raise Untraceable("a value that it computes is not used")
+
+
+def _expressions_of(leaf: Leaf) -> list[Expression]:
+    if isinstance(leaf.result, Field | Constant | Apply):
+        return [leaf.result]
+    below = leaf.result.values() if isinstance(leaf.result, Mapping) else leaf.result
+    return [expression for one in below for expression in _expressions_of(one)]
