@@ -23,7 +23,7 @@ from holon.dataflow.groups import (
 from holon.dataflow.joins.step import Join, JoinSide
 from holon.dataflow.row_types import MapColumns, OfType
 from holon.dataflow.sessions.step import SessionAggregation
-from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United, followed
+from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United
 from holon.files import Files
 from holon.formats.batch import Columns
 from wcrdt import Lattice
@@ -120,7 +120,7 @@ class Windowing:
         number, place = self._flow.next_number(), caller()
         try:
             above = self._step
-            key = None if self._key is None else followed(self._key, above.row_type, checked=above.is_checked)[0]
+            key = None if self._key is None else above.follow(self._key)[0]
             flags = self._flags()
             if isinstance(self._windows, EarlyWindows | DrivenSlices) and self._windows.retracts:
                 check_marks_retractions(function, parts_of_key(key), flags)

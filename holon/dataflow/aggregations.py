@@ -14,6 +14,7 @@ from holon.dataflow.arithmetic import as_list
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Field, Indices, Leaf, selected_column
 from holon.dataflow.failing_rows import in_order_without_failing, without_failing
+from holon.dataflow.following.results import mapped, struct_of
 from holon.dataflow.groups import (
     GROUP_COLUMNS,
     UPDATE_COLUMNS,
@@ -24,9 +25,8 @@ from holon.dataflow.groups import (
     parts_of_key,
     plain_value,
 )
-from holon.dataflow.rows import Origins, Rows, ones
+from holon.dataflow.rows import OBJECTS, Origins, Rows, ones
 from holon.dataflow.steps import (
-    OBJECTS,
     ROW_BY_ROW,
     Entry,
     Followed,
@@ -34,9 +34,6 @@ from holon.dataflow.steps import (
     Target,
     United,
     column,
-    followed,
-    mapped,
-    struct_of,
     type_at,
 )
 from holon.dataflow.tracing import trace_with
@@ -106,9 +103,12 @@ class Aggregation(Step):
     def _followed(self) -> dict[str, Followed]:
         assert self.above is not None
         functions = {self.names[asked]: one.of for asked, one in self.aggregates.items()} | {"key": self.key}
-        row_type = self.above.row_type
-        checked = self.above.is_checked
-        return {name: followed(each, row_type, checked=checked) for name, each in functions.items() if each is not None}
+        return {name: self.above.follow(each) for name, each in functions.items() if each is not None}
+
+    @property
+    def takes_kinds(self) -> bool:
+        is_followed = all(decision is not None for decision, _ in self._followed.values())
+        return is_followed and (self.late is None or not self.late.consumers)
 
     @cached_property
     def followed_result(self) -> Followed:
@@ -352,7 +352,7 @@ class Top(Step):
     @cached_property
     def _followed(self) -> Followed:
         assert self.above is not None
-        return followed(self.by, self.above.row_type, checked=self.above.is_checked)
+        return self.above.follow(self.by)
 
     def how(self) -> str:
         return "columns" if self._followed[0] is not None else f"{ROW_BY_ROW}{self._followed[1]}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +128,7 @@ def _process_batch(
 ) -> None:
     index = np.arange(len(batch))
     if entry.reads_kinds:
-        rows = Rows(batch.ts_ms, index, columns=batch.columns, is_whole=True)
+        rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=Union[entry.kinds], is_whole=True)  # noqa: UP007
     elif entry.struct is OBJECTS:
         if len(batch.events) != len(batch):
             raise JobError(

@@ -17,7 +17,6 @@ from holon.dataflow.data_driven.step import DrivenAggregation
 from holon.dataflow.errors import FlowError, Place, caller
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.joins.step import Join
-from holon.dataflow.row_types import OfType
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, Sink, Step, United, followed, type_at
 from holon.dataflow.streams import Stream
 from holon.errors import JobError
@@ -220,7 +219,7 @@ class Flow:
 
     def _reads_kinds(self, source: Source[Any], entry: Entry) -> Source[Any] | str:
         """The source with columns of each of several Structs; or why its records are objects."""
-        others = [step for step in entry.consumers if not isinstance(step, OfType)]
+        others = [step for step in entry.consumers if not step.takes_kinds]
         if others:
             return f"step {others[0].number} ({others[0].verb}, {others[0].place}) takes rows of all Structs"
         if not isinstance(source.format, Json):

@@ -12,7 +12,7 @@ import numpy as np
 
 from holon.dataflow.failing_rows import without_failing
 from holon.dataflow.rows import Rows, columns_of
-from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, RowStep, Step, Target, United
+from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Step, Target
 from holon.formats.batch import Column, Columns
 
 
@@ -29,6 +29,14 @@ class OfType(Step):
         return self.kind
 
     @property
+    def kinds(self) -> tuple[type, ...]:
+        return (self.kind,)
+
+    @property
+    def takes_kinds(self) -> bool:
+        return True
+
+    @property
     def is_checked(self) -> bool:
         return self.above is not None and self.above.is_checked
 
@@ -36,7 +44,7 @@ class OfType(Step):
         return "columns"
 
     def check(self) -> None:
-        known = kinds_above(self.above)
+        known = () if self.above is None else self.above.kinds
         if not (isinstance(self.kind, type) and issubclass(self.kind, msgspec.Struct)):
             raise self.error(f"of() takes one of the Structs that rows are, got {self.kind!r:.100}")
         if known and self.kind not in known:
@@ -44,7 +52,7 @@ class OfType(Step):
             raise self.error(f"no row is a {self.kind.__name__}: rows are one of {names}")
 
     def take(self, rows: Rows, target: Target) -> None:
-        if isinstance(self.above, Entry) and self.above.reads_kinds:
+        if rows.are_of_kinds:
             self.pass_on(rows.of_kind(self.kind), target)
             return
         objects = rows.objects()
@@ -52,18 +60,6 @@ class OfType(Step):
         found = [objects[place] for place in places]
         columns = columns_of(self.kind, found)
         self.pass_on(rows.replaced(np.array(places, np.intp), columns=columns, struct=self.kind, objects=found), target)
-
-
-def kinds_above(step: Step | None) -> tuple[type, ...]:
-    """The Structs that rows of a step are; () where that is not known, as behind a map."""
-    while isinstance(step, United) or (isinstance(step, RowStep) and step.kind in ("filter", "reject")):
-        if isinstance(step, United):
-            each = [kinds_above(one) for one in (step.above, *step.others)]
-            return tuple(dict.fromkeys(kind for kinds in each for kind in kinds)) if all(each) else ()
-        step = step.above
-    if isinstance(step, OfType):
-        return (step.kind,)
-    return step.kinds if isinstance(step, Entry) else ()
 
 
 @dataclass(eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import Texts
 from holon.dataflow.arithmetic import as_list, nones
 from holon.dataflow.expressions import Expression, Indices
-from holon.dataflow.following.declared import Member
+from holon.dataflow.following.declared import Member, kinds_of
 from holon.formats.batch import Column, take_columns
 from wcrdt.lattices.columns import SelectedRows
 from wcrdt.windows.assigners import Window
 
 VALUE = ""
 """The column of rows that are no Structs."""
+OBJECTS = object()
+"""The type of rows that come from a function that was not followed."""
 _DTYPES = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
@@ -28,6 +30,7 @@ class Rows:
     """``len(rows)`` rows with their event times (ms), and the row of the batch that each comes from.
 
     Either ``columns`` (of a Struct's fields, or one called ``VALUE``) or ``objects``, one a row.
+    ``struct``: the Struct, or the union of Structs of which each row is one.
     """
 
     __slots__ = ("_objects", "columns", "index", "is_whole", "known", "struct", "ts_ms")
@@ -38,7 +41,7 @@ class Rows:
         index: Indices,
         *,
         columns: Mapping[str, Column] | None = None,
-        struct: type | None = None,
+        struct: Any = None,
         objects: list[Any] | None = None,
         is_whole: bool = False,
     ) -> None:
@@ -58,7 +61,7 @@ class Rows:
         """The column of a field; of the rows themselves where the path is empty."""
         if self.columns is None or not path:
             found: Any = self.objects() if self.struct is not None or self.columns is None else self.columns[VALUE]
-        elif ".".join(path) in self.columns:
+        elif ".".join(path) in self.columns and (type(path[0]) is not Member or self.are_of_kinds):
             return self.columns[".".join(path)]
         elif path == ("window",) and self.struct is None:  # of groups
             return list(map(Window, *(as_list(self.columns[f"window.{end}"]) for end in ("start_ms", "end_ms"))))
@@ -85,8 +88,13 @@ class Rows:
         objects = as_list(self.field(path))
         return self.replaced(columns=columns_of(struct, objects), struct=struct, objects=objects)
 
+    @property
+    def are_of_kinds(self) -> bool:
+        """Whether the columns are those of a union of Structs (``JsonColumns``)."""
+        return self.columns is not None and len(kinds_of(self.struct)) > 1
+
     def of_kind(self, kind: type) -> Self:
-        """Those of one Struct, where the columns are those of a union of Structs (``JsonColumns``)."""
+        """Those of one Struct, where the columns are those of a union of Structs."""
         assert self.columns is not None
         name = kind.__name__
         mine = ColumnView.of(self.columns).renamed(
@@ -106,6 +114,8 @@ class Rows:
             assert self.columns is not None
             if self.struct is None:
                 self._objects = as_list(self.columns[VALUE])
+            elif self.are_of_kinds:
+                self._objects = _any_of([as_list(self.columns[kind.__name__]) for kind in kinds_of(self.struct)])
             else:
                 self._objects = _structs(self.struct, self.columns, "", len(self))
         return self._objects
@@ -190,6 +200,11 @@ class ColumnView(Mapping[str, Column]):
         """The columns of these names here, by other names."""
         made = {name: self._made[mine] for name, mine in names.items() if mine in self._made}
         return ColumnView({name: self._columns[mine] for name, mine in names.items()}, self._index, made)
+
+
+def _any_of(columns: Sequence[list[Any]]) -> list[Any]:
+    """The one value of each row that is not None."""
+    return [next(value for value in row if value is not None) for row in zip(*columns, strict=True)]
 
 
 def _part(objects: list[Any], name: str) -> list[Any]:

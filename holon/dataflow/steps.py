@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Union
 
 import msgspec
 import numpy as np
@@ -16,29 +16,22 @@ from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.errors import FlowError, Place
 from holon.dataflow.expressions import (
     Apply,
-    Constant,
     Decision,
     Field,
-    Fields,
-    Indices,
     Leaf,
     column_of,
-    decided,
     evaluate,
-    joined,
-    leaf_column,
 )
 from holon.dataflow.failing_rows import TakesFailing, without_failing
 from holon.dataflow.following.declared import may_be_none, without_none
-from holon.dataflow.rows import VALUE, Rows
+from holon.dataflow.following.results import filter_mapped, gives_rows, mapped, struct_of
+from holon.dataflow.rows import OBJECTS, Rows
 from holon.dataflow.tracing import trace
 from holon.formats.batch import Column
 
 RowKind = Literal["filter", "reject", "map", "filter_map", "flat_map"]
 
 ROW_BY_ROW = "row by row: "
-OBJECTS = object()
-"""The type of rows that come from a function that was not followed."""
 
 
 class Target(TakesFailing, Protocol):
@@ -72,6 +65,22 @@ class Step:
     def row_type(self) -> Any:
         """The Struct of the rows, None for other values, ``OBJECTS`` where they are no columns."""
         return OBJECTS if self.above is None else self.above.row_type
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """The Structs of which each row is one, as the source has read it; () where that is not known."""
+        return ()
+
+    @property
+    def takes_kinds(self) -> bool:
+        """Whether rows that are one of several Structs need not be objects."""
+        return False
+
+    def follow(self, function: Callable[[Any], Any]) -> Followed:
+        """The expressions of a function of its rows."""
+        are_kinds = self.row_type is OBJECTS and len(self.kinds) > 1
+        of = Union[self.kinds] if are_kinds else self.row_type  # noqa: UP007 (of as many as there are)
+        return followed(function, of, checked=self.is_checked)
 
     @property
     def stage(self) -> int:
@@ -130,7 +139,7 @@ class Entry(Step):
     """
 
     struct: Any = OBJECTS
-    kinds: tuple[type, ...] = ()
+    kinds: tuple[type, ...] = ()  # type: ignore[assignment]
     reads_kinds: bool = False
 
     verb = "source"
@@ -174,7 +183,17 @@ class RowStep(Step):
         if self.kind == "flat_map":
             return None, "flat_map is called for each row"
         assert self.above is not None
-        return followed(self.function, self.above.row_type, checked=self.above.is_checked)
+        return self.above.follow(self.function)
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        return self.above.kinds if self.kind in ("filter", "reject") and self.above is not None else ()
+
+    @property
+    def takes_kinds(self) -> bool:
+        if self.decision is None or self.kind in ("filter", "reject"):
+            return self.decision is not None and all(step.takes_kinds for step in self.consumers)
+        return not gives_rows(self.decision)
 
     @property
     def is_checked(self) -> bool:
@@ -270,72 +289,6 @@ def type_at(struct: Any, path: Sequence[str]) -> Any:
     return struct
 
 
-def struct_of(decision: Decision, *, without_none: bool = False) -> Any:
-    """The Struct that all ways give; None if they give other values; objects if some do."""
-    found = [leaf.struct for leaf in _leaves(decision) if not (without_none and _is_none(leaf))]
-    return found[0] if found and all(other is found[0] for other in found) else OBJECTS
-
-
-def _leaves(decision: Decision) -> list[Leaf]:
-    if isinstance(decision, Leaf):
-        return [decision]
-    return _leaves(decision.then) + _leaves(decision.otherwise)
-
-
-def _is_none(leaf: Leaf) -> bool:
-    return isinstance(leaf.result, Constant) and leaf.result.value is None
-
-
-Ends = list[tuple[Indices, Leaf, Fields]]
-"""The rows of each leaf: their places, and themselves."""
-
-
-def mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
-    """The results of a function, as the columns of a Struct or of values, or as objects."""
-    return _made(decided(decision, rows), row_type, rows)
-
-
-def filter_mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
-    """As ``mapped``, without the rows of which the result is None."""
-    ends = [(index, leaf, taken) for index, leaf, taken in decided(decision, rows) if not _is_none(leaf)]
-    if not ends:
-        return rows.take(np.empty(0, np.intp))
-    kept = np.sort(np.concatenate([index for index, _, _ in ends]))
-    if len(kept) < len(rows):
-        rows = rows.take(kept)
-        ends = [(np.searchsorted(kept, index), leaf, taken) for index, leaf, taken in ends]
-    made = _made(ends, row_type, rows)
-    if row_type is not OBJECTS and row_type is not None:
-        return made
-    values = made.field(())
-    if isinstance(values, np.ndarray):
-        return made
-    there = [place for place, value in enumerate(as_list(values)) if value is not None]
-    return made if len(there) == len(made) else made.take(np.array(there, np.intp))
-
-
-def _made(ends: Ends, row_type: Any, rows: Rows) -> Rows:
-    if row_type is OBJECTS or row_type is None:
-        parts = [(index, leaf_column(leaf, taken)) for index, leaf, taken in ends]
-        column = parts[0][1] if len(parts) == 1 else joined(parts, len(rows))
-        return rows.replaced(objects=as_list(column)) if row_type is OBJECTS else rows.replaced(columns={VALUE: column})
-    names: Sequence[str] = row_type.__struct_fields__
-    return rows.replaced(columns={name: _joined_field(name, ends, rows) for name in names}, struct=row_type)
-
-
-def _joined_field(name: str, ends: Ends, rows: Rows) -> Column:
-    """One field of the Struct that all ways give; a field of the rows that each gives as it is stays as it is."""
-    if len(ends) == 1:
-        return leaf_column(ends[0][1].result[name], rows)  # type: ignore[index]
-    leaves = [leaf.result[name] for _, leaf, _ in ends]  # type: ignore[index]
-    paths = {one.result.path if isinstance(one.result, Field) else None for one in leaves}
-    if len(paths) == 1 and None not in paths:
-        return leaf_column(leaves[0], rows)
-    return joined(
-        [(index, leaf_column(one, taken)) for one, (index, _, taken) in zip(leaves, ends, strict=True)], len(rows)
-    )
-
-
 @dataclass(eq=False)
 class United(Step):
     """The rows of several streams, as they come; ``others``: the streams beside the one above."""
@@ -354,6 +307,12 @@ class United(Step):
         assert self.above is not None
         found = self.above.row_type
         return found if all(other.row_type is found for other in self.others) else OBJECTS
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        assert self.above is not None
+        each = [step.kinds for step in (self.above, *self.others)]
+        return tuple(dict.fromkeys(kind for kinds in each for kind in kinds)) if all(each) else ()
 
     @property
     def is_checked(self) -> bool:
@@ -388,7 +347,7 @@ class Sink(Step):
     @cached_property
     def _key(self) -> Followed:
         assert self.above is not None and self.key is not None
-        return followed(self.key, self.above.row_type, checked=self.above.is_checked)
+        return self.above.follow(self.key)
 
     def keys(self, rows: Rows) -> list[Any]:
         """The key of each row."""

@@ -19,7 +19,7 @@ from holon.dataflow.rows import Origins, Rows
 from holon.dataflow.sliced.columns import plain_column
 from holon.dataflow.sliced.shards import Slices
 from holon.dataflow.sliced.step import SlicedAggregation, first_of_each
-from holon.dataflow.steps import Followed, followed
+from holon.dataflow.steps import Followed
 from holon.errors import described
 from holon.formats.batch import Column
 from holon.program.context import Context
@@ -60,8 +60,7 @@ class DrivenAggregation(SlicedAggregation):
     @cached_property
     def _followed(self) -> dict[str, Followed]:
         assert self.above is not None
-        row_type, checked = self.above.row_type, self.above.is_checked
-        marks = {_mark(n): followed(each, row_type, checked=checked) for n, each in enumerate(self._functions)}
+        marks = {_mark(n): self.above.follow(each) for n, each in enumerate(self._functions)}
         return {**super()._followed, **marks}
 
     @cached_property

@@ -89,7 +89,7 @@ class Path:
 
     def check_used(self, leaf: Leaf) -> None:
         """Raise ``Untraceable`` for an expression that nothing follows from: Python might raise there."""
-        used = [*_expressions_of(leaf), *(condition for condition, _ in self.taken)]
+        used = [*expressions_of(leaf), *(condition for condition, _ in self.taken)]
         for each in used:  # grows
             used += each.arguments if isinstance(each, Apply) else ()
         known = set(map(id, used))
@@ -97,8 +97,9 @@ class Path:
             raise Untraceable("a value that it computes is not used")
 
 
-def _expressions_of(leaf: Leaf) -> list[Expression]:
+def expressions_of(leaf: Leaf) -> list[Expression]:
+    """All expressions of a result."""
     if isinstance(leaf.result, Field | Constant | Apply):
         return [leaf.result]
     below = leaf.result.values() if isinstance(leaf.result, Mapping) else leaf.result
-    return [expression for one in below for expression in _expressions_of(one)]
+    return [expression for one in below for expression in expressions_of(one)]

@@ -164,7 +164,7 @@ Named: Any = msgspec.defstruct("type", [("at", int)], tag="named")
         (Event, lambda events: events.sink("all"), r"step 2 \(sink, test_kinds.py:\d+\) takes rows of all Structs"),
         (
             Event,
-            lambda events: (events.of(Bid).sink("bids"), events.map(lambda e: e.at).sink("times")),
+            lambda events: (events.of(Bid).sink("bids"), events.map(lambda e: (e, 1)).sink("rows")),
             r"step 4 \(map, test_kinds.py:\d+\) takes rows of all Structs",
         ),
         (Bid | Checked, lambda events: events.of(Bid).sink("bids"), "its Structs have marked fields, check themselves"),

@@ -150,7 +150,7 @@ def test_rows_of_one_struct_are_checked_as_far_as_all_before_are() -> None:
     made.map(lambda s: s.note is None).sink("made")
     assert [step.how.partition(":")[0] for step in flow.explain() if step.verb == "map"] == [
         "columns",
-        "row by row",
+        "columns",
         "row by row",
     ]
     assert flow.collect({"events": [Sale(None), Refund(1), Sale("x")]}) == [True, False]
