@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,14 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holon.columnar.encoding import FEW
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.kinds import NULL, PRESENT
 from holon.columnar.structs.lazy import LazyColumn
-from holon.dataflow.arithmetic import as_list
-from holon.dataflow.expressions import column_of
 from holon.dataflow.rows import Rows
-from holon.dataflow.steps import followed
+from tests.laws.row_functions import check_same, imported
 
 pytestmark = pytest.mark.usefixtures("loops_installed")
 
@@ -131,18 +125,6 @@ FUNCTIONS = st.one_of(
 ).map(lambda text: f"lambda r: {text}")
 
 
-def imported(text: str, imports: str = "") -> Callable[[Any], Any]:
-    """The function of a module that holds it, with these imports: its code is read, so it is drawn as code."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "drawn_function.py")
-        path.write_text(f"from {__name__} import Inner\n{imports}\nfunction = {text}\n")
-        spec = importlib.util.spec_from_file_location("drawn_function", path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return module.function
-
-
 def int_column(values: list[int]) -> Any:
     return np.array(values, np.int64)
 
@@ -168,45 +150,23 @@ def columns(rows: list[Row], lazy: bool = False) -> Rows:
     return Rows(np.zeros(len(rows), np.int64), np.arange(len(rows)), columns=found, struct=Row)
 
 
-def outcome(function: Callable[[Any], Any], row: Row) -> str:
-    try:
-        return repr(function(row))
-    except (ArithmeticError, TypeError, AttributeError, ValueError) as error:
-        return f"raises {type(error).__name__}"
-
-
 @given(FUNCTIONS, ROWS, st.integers(0, 12))
 @example("lambda r: max(int(r.x), r.a // r.b)", [Row(0, 0, float("inf"), False, "")], 0)  # both sides fail
 def test_columns_give_what_python_gives_row_by_row(text: str, rows: list[Row], cut: int) -> None:
-    check_same(text, rows, cut)
+    check(text, rows, cut)
 
 
 @given(NONE_FUNCTIONS, ROWS, st.integers(0, 12), st.booleans())
 def test_fields_that_may_be_none_give_what_python_gives_row_by_row(
     text: str, rows: list[Row], cut: int, lazy: bool
 ) -> None:
-    check_same(text, rows, cut, lazy)
+    check(text, rows, cut, lazy)
 
 
-def check_same(text: str, rows: list[Row], cut: int, lazy: bool = False) -> None:
-    function = imported(text)
-    decision, reason = followed(function, Row, checked=True)
-    if decision is None:
-        of_constants = ("ZeroDivisionError", "OverflowError", "ValueError", "ways through", "not used")
-        assert any(word in reason for word in of_constants), reason
-        return
-    expected = [outcome(function, row) for row in rows]
-    good = [row for row, one in zip(rows, expected, strict=True) if not one.startswith("raises")]
-    # A row that fails alone fails the batch, as halving it finds out; all others are the same however they are cut.
-    for row, one in zip(rows, expected, strict=True):
-        assert outcome(lambda alone: as_list(column_of(decision, columns([alone], lazy)))[0], row) == one
-    if len(good) < len(rows):
-        assert outcome(lambda _: column_of(decision, columns(rows, lazy)), rows[0]) in expected
-    whole = as_list(column_of(decision, columns(good, lazy)))
-    parts = [
-        *as_list(column_of(decision, columns(good[:cut], lazy))),
-        *as_list(column_of(decision, columns(good[cut:], lazy))),
-    ]
-    assert list(map(repr, whole)) == list(map(repr, parts)) == [one for one in expected if not one.startswith("raises")]
-    many = as_list(column_of(decision, columns(good * FEW, lazy)))  # so many that the compiled loops take them
-    assert list(map(repr, many)) == list(map(repr, whole)) * FEW
+def check(text: str, rows: list[Row], cut: int, lazy: bool = False) -> None:
+    function = imported(text, f"from {__name__} import Inner")
+    check_same(function, Row, rows, cut, lambda some: columns(some, lazy), MAY_NOT_FOLLOW)
+
+
+MAY_NOT_FOLLOW = ("ZeroDivisionError", "OverflowError", "ValueError", "ways through", "not used")
+"""Reasons of functions of constants, and of drawn ones."""

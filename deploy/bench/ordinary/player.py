@@ -10,7 +10,6 @@ import numpy as np
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.dataflow import Flow, Group
-from holon.formats.batch import Columns
 from wcrdt import GCounter, MapOf, RecordOf
 
 
@@ -76,11 +75,14 @@ class Row(msgspec.Struct):
     seconds: int
 
 
-def played(columns: Columns) -> Columns:
-    """No function of one row that asks for the type of a field works on columns."""
-    seconds = columns["body.Play.seconds"]
-    played = np.fromiter((0 if each is None else each for each in seconds), np.int64, len(seconds))
-    return {"kind": columns["body.type"], "seconds": played}
+def played(event: Event) -> Played:
+    match event.body:
+        case Play(seconds=seconds):
+            return Played("play", seconds)
+        case Seek():
+            return Played("seek", 0)
+        case Stop():
+            return Played("stop", 0)
 
 
 def result(group: Group[str, Played]) -> Row:
@@ -88,7 +90,7 @@ def result(group: Group[str, Played]) -> Row:
 
 
 flow = Flow("player-flow", columnar=True)
-_events = flow.source("player", Json(Event), time=lambda event: event.ts).map_columns(played, Played)
+_events = flow.source("player", Json(Event), time=lambda event: event.ts).map(played)
 _events.key_by(lambda event: event.kind).window(Tumbling.of(seconds=10)).agg(result).sink("player-out")
 
 
