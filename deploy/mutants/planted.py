@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
-from deploy.mutants.planted_code import CODE, LARGEST, LOOKUPS, VERSIONS
+from deploy.mutants.planted_code import CODE, LARGEST, LOOKUPS, UNIONS, VERSIONS
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
 from deploy.mutants.planted_files import FETCHES, FILES, JOINS, SCALING
 from deploy.mutants.planted_flows import FLOWS
@@ -36,6 +36,7 @@ MUTANTS = (
     *CODE,
     *LARGEST,
     *LOOKUPS,
+    *UNIONS,
     *FLOWS,
     *JOINS,
     *FETCHES,

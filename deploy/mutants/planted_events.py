@@ -371,8 +371,8 @@ REGISTRIES = (
     Mutant(
         "a function of groups that fails for None is called with rows of the source",
         "holon/dataflow/tracing.py",
-        "if not (calls and path.has_none):",
-        "if not path.has_none:",
+        "if not (calls and (path.has_none or isinstance(error, LacksAttribute))):",
+        "if not (path.has_none or isinstance(error, LacksAttribute)):",
         tests=NONES,
     ),
     Mutant(

@@ -78,15 +78,15 @@ FLOWS = (
     Mutant(
         "code that tests identity is followed",
         "holon/dataflow/code_scan.py",
-        "elif step.opname in _REFUSED:",
-        'elif step.opname in _REFUSED and step.opname != "IS_OP":',
+        'elif step.opname in _REFUSED and not (step.opname == "IS_OP" and ',
+        'elif step.opname in _REFUSED and not (step.opname == "IS_OP" or ',
         tests=NONE,
     ),
     Mutant(
         "a value that a jump leads to is taken for None",
         "holon/dataflow/code_scan.py",
-        "on_top = None if step.is_jump_target else before",
-        "on_top = before",
+        "on_top = None if step.is_jump_target or not before else before[-1]",
+        "on_top = before[-1] if before else None",
         tests=NONE,
     ),
     Mutant(
@@ -112,14 +112,14 @@ FLOWS = (
     ),
     Mutant(
         "defaults are checked",
-        "holon/dataflow/tracing.py",
+        "holon/dataflow/following/declared.py",
         "return not known or hasattr",
         "return hasattr",
         tests=NONE,
     ),
     Mutant(
         "a field that may be None is None in all rows",
-        "holon/dataflow/tracing.py",
+        "holon/dataflow/following/path.py",
         'self._nones[field.path] = self.decide(Apply("is None", is_none, (field,)))',
         "self._nones[field.path] = True",
         tests=NONE,
@@ -140,7 +140,7 @@ FLOWS = (
     ),
     Mutant(
         "rows that filter_map keeps get the values of other rows",
-        "holon/dataflow/steps.py",
+        "holon/dataflow/following/results.py",
         "ends = [(np.searchsorted(kept, index), leaf, taken)",
         "ends = [(np.arange(len(index)), leaf, taken)",
         tests=VERBS,
@@ -168,7 +168,7 @@ FLOWS = (
     ),
     Mutant(
         "ways that give other fields of a row give that of the first way",
-        "holon/dataflow/steps.py",
+        "holon/dataflow/following/results.py",
         "    if len(paths) == 1 and None not in paths:\n",
         "    if None not in paths:\n",
         tests=FLOW,

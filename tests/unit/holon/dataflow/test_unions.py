@@ -127,7 +127,8 @@ def mapped(function: Callable[[Event], Any], **options: Any) -> tuple[JobTestDri
 def test_such_functions_work_on_columns(number: int) -> None:
     test, how = mapped(FUNCTIONS[number])
     assert how == "columns"
-    assert test.outputs() == msgspec.json.decode(msgspec.json.encode(list(map(FUNCTIONS[number], EVENTS))))
+    wanted = msgspec.json.decode(msgspec.json.encode(list(map(FUNCTIONS[number], EVENTS))))
+    assert list(map(repr, test.outputs())) == list(map(repr, wanted))
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_rows_of_joined_streams_are_known_by_their_type_and_not_by_a_column_of_i
     of_name: Any = msgspec.defstruct("to", [("at", int)], tag=9, tag_field="kind")
     flow = Flow("names")
     events = flow.source("in", Json[Any](Seek | of_name))
-    both = events.of(Seek).union(events.of(of_name))
+    both = events.of(of_name).union(events.of(Seek))
     both.map(lambda e: e.at if isinstance(e, of_name) else -1).sink("out")
     assert flow.explain()[4].how == "columns"
-    assert flow.collect({"in": [Seek(2.5), of_name(3)]}) == [-1, 3]
+    assert sorted(flow.collect({"in": [Seek(2.5), of_name(3)]})) == [-1, 3]
