@@ -129,6 +129,15 @@ def of_kinds(*, objects: bool) -> Job:
     return flow.job
 
 
+def asking_for_kinds(*, objects: bool) -> Job:
+    """As before, without ``of``."""
+    flow = Flow("asking-objects" if objects else "asking-kinds")
+    events = flow.source("events", Json[Event](Event), time=lambda event: event.at)
+    events = events.filter(lambda event: isinstance(event, object)) if objects else events
+    _aggregated(events.filter(lambda event: isinstance(event, TaggedBid) and event.price > 100))
+    return flow.job
+
+
 def by_session(slice: str) -> Job:
     """Each key has one session; it is touched in each slice."""
     flow = Flow(f"sessions-{slice}")
@@ -231,6 +240,7 @@ def steps(pairs: int, count: int) -> list[dict[str, Any]]:
     jobs |= {"flow, asks for None": asking_for_none(), "the same, row by row": asking_row_by_row()}
     jobs |= {f"sessions, slices of {each}": by_session(each) for each in ("10s", "2500ms")}
     jobs |= {"one of three Structs": of_kinds(objects=False), "the same, of objects": of_kinds(objects=True)}
+    jobs |= {f"{name}, isinstance": asking_for_kinds(objects=name != "columns") for name in ("columns", "objects")}
     draw = random.Random(1)
     with tempfile.TemporaryDirectory() as folder:
         bids: list[dict[str, Any]] = [
