@@ -274,6 +274,32 @@ def test_rows_of_several_structs_give_what_objects_give(cut: int) -> None:
     assert found[0] == found[1] and found[0][2] > 5
 
 
+class Holder(msgspec.Struct):
+    event: Event | None = None
+
+
+class Part(msgspec.Struct, tag=True):
+    body: Seek | Stop | None
+
+
+class Whole(msgspec.Struct, tag=True):
+    at: int
+
+
+@pytest.mark.usefixtures("loops_installed")
+def test_structs_within_structs_hold_one_of_several() -> None:
+    flow = Flow("inner", columnar=True)
+    events = flow.source("in", Json(Holder)).filter_map(lambda h: h.event)
+    events.map(lambda e: e.body.times if isinstance(e.body, Loop) else 0).sink("out")
+    wanted = [e.body.times if isinstance(e.body, Loop) else 0 for e in EVENTS]
+    assert flow.collect({"in": [Holder(one) for e in EVENTS for one in (e, None)]}) == wanted
+    flow = Flow("parts", columnar=True)
+    parts = flow.source("in", Json[Any](Part | Whole)).of(Part)
+    parts.map(lambda p: p.body.to if isinstance(p.body, Seek) else p.body is None).sink("out")
+    rows = [row for body in (Seek(2.5), Stop(), None) for row in (Part(body), Whole(1))] * 9
+    assert flow.collect({"in": rows}) == [2.5, False, True] * 9
+
+
 def test_rows_of_joined_streams_are_known_by_their_type_and_not_by_a_column_of_its_name() -> None:
     of_name: Any = msgspec.defstruct("to", [("at", int)], tag=9, tag_field="kind")
     flow = Flow("names")
