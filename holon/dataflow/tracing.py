@@ -326,7 +326,7 @@ def _leaf(result: Any, path: Path) -> Leaf:
         return Leaf(result._expression)
     if type(result) is str and is_marked(result):
         return Leaf(path.formatted(result))
-    if isinstance(result, msgspec.Struct):
+    if isinstance(result, msgspec.Struct) and type(result).__struct_fields__:  # without fields it is a constant
         fields = {name: _leaf(getattr(result, name), path) for name in type(result).__struct_fields__}
         return Leaf(fields, type(result))
     if type(result) is tuple:

@@ -153,6 +153,21 @@ def test_ways_that_give_a_struct_of_constants_are_rows_with_columns() -> None:
     assert flow.collect({"in": EVENTS}) == [["loop", 120], ["play", 10], ["seek", 0], ["seven", 0], ["stop", 0]]
 
 
+class Nothing(msgspec.Struct):
+    pass
+
+
+def test_ways_may_give_structs_of_constants_beside_other_values() -> None:
+    for function in (
+        lambda e: Nothing() if isinstance(e.body, Play) else (1, Row("x", 2)),
+        lambda e: Row("x", 2) if isinstance(e.body, Seek) else Nothing() if e.ts > 3 else None,
+        lambda e: Nothing(),
+    ):
+        test, how = mapped(function)
+        assert how == "columns"
+        assert test.outputs() == msgspec.json.decode(msgspec.json.encode(list(map(function, EVENTS))))
+
+
 class Checks(type(msgspec.Struct)):  # type: ignore[misc]
     def __instancecheck__(cls, instance: Any) -> bool:
         return True
