@@ -1,1 +1,1 @@
-"""Parts of following functions with placeholders: formats."""
+"""Parts of following functions with placeholders: ways, declared types, stand-ins, formats, results."""
