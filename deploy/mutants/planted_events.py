@@ -369,13 +369,6 @@ REGISTRIES = (
         tests=NONES,
     ),
     Mutant(
-        "a Struct without fields has no rows beside other values",
-        "holon/dataflow/tracing.py",
-        "isinstance(result, msgspec.Struct) and type(result).__struct_fields__:",
-        "isinstance(result, msgspec.Struct):",
-        tests=("tests/unit/holon/dataflow/test_unions.py",),
-    ),
-    Mutant(
         "a function of groups that fails for None is called with rows of the source",
         "holon/dataflow/tracing.py",
         "if not (calls and (path.has_none or isinstance(error, LacksAttribute))):",

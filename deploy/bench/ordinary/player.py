@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import count
 
 import msgspec
-import numpy as np
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.dataflow import Flow, Group

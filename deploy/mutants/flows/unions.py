@@ -1,0 +1,94 @@
+"""Bugs in functions that ask which of several Structs a value is."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+ASKED = ("tests/unit/holon/dataflow/test_unions.py",)
+
+UNIONS = (
+    Mutant(
+        "a Struct that inherits from another one is that one",
+        "holon/dataflow/following/declared.py",
+        "return value if type(value) is self.kind else None",
+        "return value if isinstance(value, self.kind) else None",
+        tests=ASKED,
+    ),
+    Mutant(
+        "two constants that are equal are one result",
+        "holon/dataflow/tracing.py",
+        "isinstance(other, Constant) and one.value is other.value",
+        "isinstance(other, Constant) and one.value == other.value",
+        tests=ASKED,
+    ),
+    Mutant(
+        "stand-ins of types are compared as if they were these",
+        "holon/dataflow/code_scan.py",
+        "    return value is NoneType or (isinstance(value, type) and issubclass(value, msgspec.Struct))",
+        "    return isinstance(value, type)",
+        tests=ASKED,
+    ),
+    Mutant(
+        "a field that one Struct lacks lets all rows go one by one",
+        "holon/dataflow/tracing.py",
+        "if not (calls and (path.has_none or isinstance(error, LacksAttribute))):",
+        "if not (calls and path.has_none):",
+        tests=ASKED,
+    ),
+    Mutant(
+        "a pattern with a field that no row has is an error",
+        "holon/dataflow/errors.py",
+        "class NoSuchField(FlowError, AttributeError):",
+        "class NoSuchField(FlowError):",
+        tests=ASKED,
+    ),
+    Mutant(
+        "a column that is called as a Struct is taken for its rows",
+        "holon/dataflow/rows.py",
+        "(type(path[0]) is not Member or self.are_of_kinds)",
+        "(type(path[0]) is Member or len(path) > 0)",
+        tests=ASKED,
+    ),
+    Mutant(
+        "rows that a function has made are of their declared types",
+        "holon/dataflow/tracing.py",
+        "kinds = kinds_of_field(struct, name) if self._path.is_checked else ()",
+        "kinds = kinds_of_field(struct, name)",
+        tests=ASKED,
+    ),
+    Mutant(
+        "a default is of the declared type",
+        "holon/dataflow/following/declared.py",
+        "return kinds if is_known else ()",
+        "return kinds",
+        tests=ASKED,
+    ),
+    Mutant(
+        "a value that is none of the other Structs is the first one",
+        "holon/dataflow/following/path.py",
+        "next(asked, kinds[-1])",
+        "next(asked, kinds[0])",
+        tests=ASKED,
+    ),
+    Mutant(
+        "each use of a field has a Struct of its own",
+        "holon/dataflow/following/path.py",
+        "        kind = self._kinds.get(field.path)\n",
+        "        kind = None\n",
+        tests=(*ASKED, "tests/laws/test_flow_unions.py"),
+    ),
+    Mutant(
+        "a class that answers isinstance itself is asked with a placeholder",
+        "holon/dataflow/code_scan.py",
+        "if any(type(one).__instancecheck__ not in _KNOWN_CHECKS for one in structs):",
+        "if not _KNOWN_CHECKS:",
+        tests=ASKED,
+    ),
+    Mutant(
+        "a Struct without fields has no rows beside other values",
+        "holon/dataflow/tracing.py",
+        "isinstance(result, msgspec.Struct) and type(result).__struct_fields__:",
+        "isinstance(result, msgspec.Struct):",
+        tests=ASKED,
+    ),
+)
