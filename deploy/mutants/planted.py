@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deploy.mutants.flows.unions import UNIONS
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
-from deploy.mutants.planted_code import CODE, LARGEST, LOOKUPS, VERSIONS
+from deploy.mutants.planted_code import CODE, LARGEST, LOOKUPS, SIMULATED, VERSIONS
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
 from deploy.mutants.planted_files import FETCHES, FILES, JOINS, SCALING
 from deploy.mutants.planted_flows import FLOWS
@@ -29,6 +29,7 @@ MUTANTS = (
     *CPU,
     *ELASTIC,
     *VERSIONS,
+    *SIMULATED,
     *TRUNCATION,
     *TRANSACTIONS,
     *CHAINS,

@@ -378,3 +378,52 @@ LOOKUPS = (
         tests=("tests/unit/holon/program/test_row_watermarks.py",),
     ),
 )
+
+_DETERMINISM = "tests/sim/transactions/test_determinism.py::test_seeds_that_once_differed_are_the_same_in_two_processes"
+_RIVALS = "tests/sim/transactions/test_fleet.py::test_of_two_commands_at_once_the_first_of_its_number_counts"
+_MAY_BE_NEXT = "        if made is None or made.number != self.number + 1 or self.open is not None:\n"
+
+SIMULATED = (
+    Mutant(
+        "a layout that is requested while another one is under way takes its place",
+        "nodes/machine/ownership/layouts.py",
+        _MAY_BE_NEXT,
+        "        if made is None or made.number != self.number + 1:\n",
+        tests=(_RIVALS,),
+    ),
+    Mutant(
+        "a layout may be requested under the number of one that is done",
+        "nodes/machine/ownership/layouts.py",
+        _MAY_BE_NEXT,
+        "        if made is None or self.open is not None:\n",
+        tests=(_RIVALS,),
+    ),
+    Mutant(
+        "checkpoints hold moved keys in the order of a set",
+        "transactional/state/moving.py",
+        "            self._leaving.keys = {to: list(keys) for to, keys in moving.keys.items()}\n",
+        "            self._leaving.keys = {to: list(set(keys)) for to, keys in moving.keys.items()}\n",
+        tests=(_DETERMINISM,),
+    ),
+    Mutant(
+        "a client looks for new partitions of replies by the machine's clock",
+        "nodes/transactions/clients/client.py",
+        "        now_s = self._clock_s()\n",
+        "        now_s = time.perf_counter()\n",
+        tests=(_DETERMINISM,),
+    ),
+    Mutant(
+        "the place from which ids count is known for so long by the machine's clock",
+        "nodes/transactions/clients/request_ids.py",
+        "        now_s = self.clock_s()\n",
+        "        now_s = time.perf_counter()\n",
+        tests=(_DETERMINISM,),
+    ),
+    Mutant(
+        "a command that accepts other code has another id than it was given",
+        "nodes/streams/jobs.py",
+        "_command(run, CODE, job.program.version.encode(), command_id)",
+        "_command(run, CODE, job.program.version.encode())",
+        tests=(_DETERMINISM,),
+    ),
+)

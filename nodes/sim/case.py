@@ -36,7 +36,9 @@ TENTH_SEED = 1 << 49
 ELEVENTH_SEED = 1 << 50
 """Seeds from here on cut off clients, commands and nodes of transactional fleets any time, too."""
 TWELFTH_SEED = 1 << 51
-"""New seeds are drawn from here on: they meet flows with joins, too."""
+"""Seeds from here on meet flows with joins, too."""
+THIRTEENTH_SEED = 1 << 52
+"""New seeds are drawn from here on: commands of transactional fleets meet rivals more often, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

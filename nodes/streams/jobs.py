@@ -95,19 +95,21 @@ def read_ownership(log: Log, job: Job) -> Ownership | None:
     return JobControlHistory(log, job).ownership if job.control_topic in log.topics() else None
 
 
-def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = False, bounded: bool = False) -> JobRun:
+def open_job(
+    log: Log, job: Job, *, reset: bool = False, accept_code: bool = False, bounded: bool = False, command_id: str = ""
+) -> JobRun:
     """Start the job on this log, or resume it where it was; safe when several processes do it at once.
 
     ``reset`` starts the next incarnation with empty state. ``accept_code`` resumes with changed code as long as the
     declared states, source and outputs are the same. An incarnation that is started ``bounded`` has no skew guard but
-    a declared one. Raises ``JobMismatch`` with what differs, ``UnknownTopic`` if the
-    input does not exist.
+    a declared one. ``command_id``: of the command that accepts it, "": a new one. Raises ``JobMismatch`` with what
+    differs, ``UnknownTopic`` if the input does not exist.
     """
-    return open_history(log, job, reset=reset, accept_code=accept_code, bounded=bounded)[0]
+    return open_history(log, job, reset=reset, accept_code=accept_code, bounded=bounded, command_id=command_id)[0]
 
 
 def open_history(
-    log: Log, job: Job, *, reset: bool = False, accept_code: bool = False, bounded: bool = False
+    log: Log, job: Job, *, reset: bool = False, accept_code: bool = False, bounded: bool = False, command_id: str = ""
 ) -> tuple[JobRun, JobControlHistory]:
     """As ``open_job``; also gives the control topic as it was read for that, so that a node need not read it again."""
     layout = input_layout(log, job)
@@ -128,7 +130,7 @@ def open_history(
     assert history.ownership.started is not None
     run = _checked(job, history.ownership, layout, accept_code)
     if not is_recorded(job.program.version, history.ownership.codes):
-        log.append(job.control_topic, 0, [_command(run, CODE, job.program.version.encode())])
+        log.append(job.control_topic, 0, [_command(run, CODE, job.program.version.encode(), command_id)])
         history.read()
     _check_topics(log, run)
     return run, history

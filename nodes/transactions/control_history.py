@@ -65,18 +65,19 @@ def nodes_at_work(
     read: Callable[[], Ownership],
     seconds: float,
     enough: Callable[[list[str]], bool] = lambda found: False,
+    clock_s: Callable[[], float] = lambda: time.monotonic(),
 ) -> list[str]:
     """Those that send heartbeats from now on, in order; ``read``: the control topic as it is by then.
 
     Returns once ``enough`` of them were found, else after that time. Raises ``LogError``.
     """
     where = TopicPartition(topics.heartbeats, 0)
-    at, heard, deadline = log.end_offset(*where), set[str](), time.monotonic() + seconds
+    at, heard, deadline = log.end_offset(*where), set[str](), clock_s() + seconds
     while True:
         chunk = log.poll(*where, at)
         at = chunk.next_offset
         heard.update(each.node for each in counted_heartbeats(chunk.values))
-        found, left_s = at_work(heard, read()), deadline - time.monotonic()
+        found, left_s = at_work(heard, read()), deadline - clock_s()
         if left_s <= 0 or enough(found):
             return found
         log.wait({where: at}, left_s)

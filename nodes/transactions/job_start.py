@@ -34,18 +34,24 @@ class KeyLayout(msgspec.Struct):
 
 
 def begin(
-    log: Log, topics: TransactionTopics, program: Program, sequencers: int, version: JobVersion | None = None
+    log: Log,
+    topics: TransactionTopics,
+    program: Program,
+    sequencers: int,
+    version: JobVersion | None = None,
+    new_key: Callable[[int], bytes] = secrets.token_bytes,
 ) -> bytes:
     """Start the job, or check that keys are where they were; gives its answer key. Raises ``JobMismatch``.
 
     ``version``: the program's, if it is known; whether that fits is checked when a node joins (``CodeRule``).
+    ``new_key``: a secret of so many bytes.
     """
     mine = KeyLayout.of(program, sequencers)
     begun = started(log, topics)
     if begun is None:
         version = version_of(program) if version is None else version
         units = sequencers + program.partitions
-        described = {VERSION: version.encode(), m.ANSWER_KEY: secrets.token_hex(ANSWER_KEY_BYTES)}
+        described = {VERSION: version.encode(), m.ANSWER_KEY: new_key(ANSWER_KEY_BYTES).hex()}
         start = m.JobStarted(FIRST_INCARNATION, fingerprint(mine), units, described)
         log.append(topics.control, 0, [m.encode(start)])
         begun = started(log, topics)

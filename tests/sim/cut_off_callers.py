@@ -2,19 +2,21 @@
 
 They see the log as it was meanwhile. Their writes are lost, arrive late, or arrive at once, and each raises an error. A
 client sends the same requests again, under the same ids; a command ends. A command may also stand still between any two
-of its calls. The fleet goes on meanwhile, and another command may request a layout or an upgrade.
+of its calls. The fleet goes on meanwhile, and another command may request a layout or an upgrade. A rival is one that
+does so between the last read of the first command and its write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
 import msgspec
 
 from nodes.log.contract import Appended, FetchedRecords, Log, LogUnavailable, TopicPartition
-from nodes.sim.case import ELEVENTH_SEED
+from nodes.sim.case import ELEVENTH_SEED, THIRTEENTH_SEED
 from nodes.transactions.clients.client import RepliesTrimmed, TransactionClient
 from tests.sim.cut_off_log import CutOffLog
 from tests.sim.moving_faults import WAYS
@@ -22,6 +24,8 @@ from transactional.requests.requests import WireRequest
 
 COMMAND_CALLS = 25
 """A command that changes a layout makes about so many calls of the log."""
+RIVAL_STEPS = (0, 10, 1_500, 1_500)
+"""So many pass at most between what a rival writes, and what the first command does: fewer if that holds before."""
 MOST_WAITS = 20
 """A command that sees no news gives up after so many."""
 
@@ -74,9 +78,11 @@ class CommandLog(CallerLog):
         draw: Random,
         pause: Callable[[], None],
         way: tuple[bool, bool] | None,
+        *,
+        before_it_writes: bool = False,
     ) -> None:
         super().__init__(log, now_ms, draw)
-        self._pause_at = draw.choice([0, 1 + draw.randrange(COMMAND_CALLS)])  # 0: before it writes
+        self._pause_at = 0 if before_it_writes else draw.choice([0, 1 + draw.randrange(COMMAND_CALLS)])
         self._pause = pause
         self._way = way
         self._calls = self._waits = 0
@@ -118,31 +124,45 @@ class CutOffCallers:
     """Of one fleet, from a stream of its own. ``met``: how often each came.
 
     ``go_on`` is a step of the fleet, for those that stand still; ``rival`` is another command, which comes meanwhile.
+    ``is_settled``: nothing that a command has requested is under way.
+    ``rivals``: so many commands met one; ``has_rivals``: some may.
     """
 
     def __init__(
-        self, seed: int, log: Log, now_ms: Callable[[], int], go_on: Callable[[], None], rival: Callable[[], None]
+        self,
+        seed: int,
+        log: Log,
+        now_ms: Callable[[], int],
+        go_on: Callable[[], None],
+        rival: Callable[[], None],
+        is_settled: Callable[[], bool],
     ) -> None:
         draw = self._draw = Random(seed ^ 0xC11E47)
         self.drawn = seed >= ELEVENTH_SEED
         self._client_odds = draw.choice([0.0, 0.0, 0.005, 0.02]) if self.drawn else 0.0
         self._command_odds = draw.choice([0.0, 0.4, 0.8]) if self.drawn else 0.0
+        self._rival_draw = Random(seed ^ 0x21FA1)  # its own stream, so that earlier draws stay as they are
+        self._rival_odds = self._rival_draw.choice([0.0, 0.5, 1.0]) if seed >= THIRTEENTH_SEED else 0.0
         self._log = log
         self._now_ms = now_ms
-        self._step, self._rival = go_on, rival
+        self._step, self._rival, self._is_settled = go_on, rival, is_settled
         self._client = CallerLog(log, now_ms, draw)
         self._commands: list[CommandLog] = []
         self._until_ms = 0
         self._sent: dict[str, WireRequest] = {}
         self._again: list[tuple[int, list[WireRequest]]] = []
         self._stands = False
-        self.splits = self.retries = self.paused = self.cut_commands = 0
+        self.splits = self.retries = self.paused = self.cut_commands = self.rivals = 0
+
+    @property
+    def has_rivals(self) -> bool:
+        return self._rival_odds > 0
 
     @property
     def met(self) -> dict[str, int]:
         """By what it was; writes of both, by what became of them."""
         found = {"client cut off": self.splits, "retried": self.retries}
-        found |= {"command stood still": self.paused, "command cut off": self.cut_commands}
+        found |= {"command stood still": self.paused, "command cut off": self.cut_commands, "rival": self.rivals}
         for each in (self._client, *self._commands):
             found |= {fate: found.get(fate, 0) + count for fate, count in each.met.items()}
         return found
@@ -152,8 +172,11 @@ class CutOffCallers:
         """The log of the fleet's client, which is cut off at times."""
         return self._client
 
-    def command_log(self) -> Log:
-        """Of the next command, which may stand still and be cut off."""
+    def command_log(self, rival: Callable[[], None] | None = None) -> Log:
+        """Of the next command, which may stand still and be cut off. ``rival``: another one of its kind."""
+        if not self._stands and self._rival_odds and self._rival_draw.random() < self._rival_odds:
+            meets = partial(self._meets_rival, rival or self._rival)
+            return CommandLog(self._log, self._now_ms, self._rival_draw, meets, None, before_it_writes=True)
         if self._stands or not self._command_odds or self._draw.random() >= self._command_odds:
             return self._log
         way = self._draw.choice([None, *WAYS])
@@ -161,6 +184,17 @@ class CutOffCallers:
         made = CommandLog(self._log, self._now_ms, self._draw, self._stand_still, way)
         self._commands.append(made)
         return made
+
+    def _meets_rival(self, rival: Callable[[], None]) -> None:
+        """When the first command writes, the request of the rival is under way, or done, or it was void."""
+        self.rivals += 1
+        self._stands = True
+        rival()
+        for _ in range(self._rival_draw.choice(RIVAL_STEPS)):
+            self._step()
+            if self._is_settled():
+                break
+        self._stands = False
 
     def _stand_still(self) -> None:
         self.paused += 1
@@ -223,7 +257,7 @@ class CutOffCallers:
 
     def end(self) -> None:
         """All are there again, and what was late has arrived."""
-        self._client_odds = self._command_odds = 0.0
+        self._client_odds = self._command_odds = self._rival_odds = 0.0
         self._client.rejoin()
         for each in (self._client, *self._commands):
             each.go_on(all_of_it=True)

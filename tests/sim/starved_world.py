@@ -19,6 +19,7 @@ from nodes.machine import messages as m
 from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import FIRST_INCARNATION
+from tests.sim.recorded_log import RecordedLog
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
 from transactional.requests.requests import WireRequest, partition_of, request_record
 
@@ -83,7 +84,7 @@ class Sent:
     done: Callable[[int], None]
 
 
-class SlowLog(MemoryLog):
+class SlowLog(RecordedLog):
     """The records of a turn wait in ``outbox`` until that is over; ``read_records`` and ``writes`` count its work."""
 
     def __init__(self, **more: Any) -> None:

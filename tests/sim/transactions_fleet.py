@@ -12,34 +12,34 @@ from random import Random
 from typing import Any
 
 from holon.fingerprint.version import JobVersion
-from nodes.errors import RunFailed, SettingsError
 from nodes.log.contract import Log, LogError, LogFull
 from nodes.machine import messages as m
-from nodes.machine.ownership.layouts import outcome_of
 from nodes.machine.ownership.programs import PROGRAM, ProgramFold, Proposal, argument
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.control_history import control_history
 from nodes.transactions.driver import TransactionDriver
-from nodes.transactions.layouts.repartitioning import Repartitioning
-from nodes.transactions.layouts.splitting import request_split
 from nodes.transactions.topics import FIRST_INCARNATION
 from nodes.transactions.upgrades.programs import NodePrograms, named_program
 from tests.sim.cut_off_callers import CutOffCallers
 from tests.sim.cut_off_log import CutOffLog
 from tests.sim.full_disks import FullAtTimes, FullDisks, Killed
-from tests.sim.moving_faults import REQUESTED, MovingFaults
+from tests.sim.layout_commands import LayoutCommands
+from tests.sim.moving_faults import MovingFaults
+from tests.sim.recorded_log import RecordedLog
 from tests.sim.transactions_met import Met
-from tests.unit.txn_stage import SlowSaver, Stage, counters, counters_v2
+from tests.unit.txn_stage import SlowSaver, counters, counters_v2
 from transactional.epochs.copies import COPY_BYTES
 from transactional.program_versions import ProgramVersion
 from transactional.requests.requests import WireRequest
 
 TURN_MS = 5
+RIVAL_ODDS = 0.01
+"""Of a step in which a layout is requested, at least, where commands have rivals."""
 PATIENCE_TURNS = 8_000
 """Of a healed fleet, until the last reply: takeovers, and a read of the whole log."""
 
 
-class Fleet(Stage):
+class Fleet(LayoutCommands):
     """Let it run with ``go_on``, end its faults with ``heal``; ``check`` compares with what was acknowledged."""
 
     def __init__(self, seed: int) -> None:
@@ -56,6 +56,7 @@ class Fleet(Stage):
             self.versions["1"],
             interval_ms=draw.choice([60, 150, 400]),
             trim_ms=draw.choice([0, 300]),
+            new_log=RecordedLog,
         )
         self.delay_ms = draw.choice([0, 50, 300, 300, 600])
         self.size = draw.randrange(2, 5)
@@ -82,8 +83,11 @@ class Fleet(Stage):
         self.steps = self.last_step = self.busy_until = 0
         self.disks = FullDisks(seed, self.topics, lambda: self.now_ms, self.step)
         self.faults = MovingFaults(seed, self.topics, self.store, trims=bool(self.trim_ms))
-        self.callers = CutOffCallers(seed, self.log, lambda: self.now_ms, self.step, self.repartition)
-        self.client = TransactionClient(self.callers.client_log)
+        calls = self.step, self.repartition, self.is_settled
+        self.callers = CutOffCallers(seed, self.log, lambda: self.now_ms, *calls)
+        if self.callers.has_rivals:
+            self.layout_odds = max(self.layout_odds, RIVAL_ODDS)
+        self.client = TransactionClient(self.callers.client_log, clock_s=self.clock_s)
         self.late_ms = draw.choice([0, 0, 10, 60])  # at most, until what is sent arrives
         self.promoted: dict[str, int] = {}
         self.doomed: dict[str, tuple[int, str]] = {}  # when a node dies, and why
@@ -153,7 +157,7 @@ class Fleet(Stage):
 
     def propose(self) -> None:
         """The other version than the one that holds; it is void while an upgrade runs."""
-        log = self.callers.command_log()
+        log = self.callers.command_log(self.propose)
         fold = self.fold(log)
         code = "2" if (fold.holding[-1].code if fold.holding else "1") == "1" else "1"
         if code == "1" and not fold.holding:
@@ -279,36 +283,6 @@ class Fleet(Stage):
             requests.append(WireRequest(name, self.operator_of[key], key, "add", [1]))
         self.callers.send_all(self.client, requests)
 
-    def repartition(self) -> None:
-        """Somebody requests another number of partitions, or a split, if none is under way; nodes see to the rest."""
-        draw = self.layout_draw
-        splits = draw.random() < 0.5
-        alone = not splits and len(self.operators) > 1 and self.parting_draw.random() < 0.5
-        try:
-            requests = Repartitioning(self.callers.command_log(), self.topics)
-            mode = self.mode_draw.choice(["stop", "online"])
-            if splits:
-                partition = draw.randrange(requests.layout().partitions)
-                request_split(requests, self.topics.job, None, partition, draw.choice([None, None, 0, 1]), mode)
-            else:
-                names = [self.parting_draw.choice(self.operators)]
-                requests.request(names, draw.randrange(1, 6), draw.choice(["least", "all"]), mode, alone=alone)
-        except (RunFailed, SettingsError, LogError):
-            return  # one is under way, there are as many, it is its own target, no node lives, or it is cut off
-        self.faults.reached(REQUESTED, self.now_ms, self.logs)
-        self.met.layouts += 1
-        self.met.splits += splits
-        self.met.alone += alone
-        self.met.online += mode == "online"
-
-    def _has_layout(self) -> bool:
-        """Whether the last one that was requested holds."""
-        layouts = self.control.read().layouts
-        if layouts.open is None and layouts.number and (outcome := outcome_of(layouts, layouts.number)) is not None:
-            self.met.moved += outcome.keys or 0
-            self.met.resumed += outcome.resumed
-        return layouts.open is None
-
     def receive(self) -> None:
         self.callers.poll(self.client)
         for name, count in self.client.take_all():
@@ -345,6 +319,7 @@ class Fleet(Stage):
             self.doomed.setdefault(name, (self.now_ms, "at any time"))
         self.turn()
         self.receive()
+        self.check_layouts()
 
     def heal(self) -> None:
         """No more faults; fails if requests stay without a reply."""
@@ -359,6 +334,7 @@ class Fleet(Stage):
             self.turn()
             self.receive()
             if not self.sent and not self.births and self._has_layout():
+                self.check_layouts()
                 return
         waits_for = {name: driver.proposer.waits_for for name, (driver, _) in self.nodes.items()}
         raise AssertionError(f"{len(self.sent)} requests have no reply: {sorted(self.sent)[:5]}; layouts: {waits_for}")

@@ -79,5 +79,5 @@ def _has(world: World, partition: int) -> bool:
     world.snapshots[partition] = [(state,)]
     empty = empty_state(partition, state.ledger, world.config.id_window, world.new_store)
     life.keep(life.node.step(e.PartitionTaken(partition, state=empty), world.now_ms))
-    world.chains[id(life.node.partitions[partition])] = (state,)
+    life.chains[partition] = (state,)
     return True

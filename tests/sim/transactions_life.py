@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.epochs.trimming import Trims
 from transactional.node import TransactionNode
+from transactional.state.snapshots import PartitionState
 
 EPOCHS, CALLS, REQUESTS, REPLIES, COMMITS = "epochs", "calls", "requests", "replies", "commits"
+Chain: TypeAlias = tuple[PartitionState, ...]
+"""A snapshot, behind those that it rests upon."""
 
 
 @dataclass
@@ -24,6 +28,10 @@ class Life:
     outbox: dict[tuple[str, int], deque[bytes]] = field(default_factory=dict)
     called: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # external calls
     trims: Trims | None = None
+    chains: dict[int, Chain] = field(default_factory=dict)
+    """By partition, what its next snapshot rests upon."""
+    asleep_until: int = 0
+    """It stands still until the world has had so many acts."""
 
     def keep(self, appends: list[Append]) -> None:
         for append in appends:

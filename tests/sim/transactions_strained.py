@@ -20,8 +20,6 @@ class StrainedWorld(World):
         """``strain``: the seed of its draws, None: there is none."""
         super().__init__(*args, **more)
         self.straining = Random(strain)
-        self.asleep: dict[int, int] = {}
-        """By node, until how many acts."""
         if strain is not None:
             self.pause_odds = self.straining.choice([0.0, 0.005, 0.02])
             self.orphan_odds = self.straining.choice([0.0, 0.5, 1.0])
@@ -55,10 +53,10 @@ class StrainedWorld(World):
         """A node stands still while the others go on."""
         draw = self.straining if draw is None else draw
         self.paused += 1
-        self.asleep[id(draw.choice(self.lives))] = self.acts + draw.choice([5, 30, 150])
+        draw.choice(self.lives).asleep_until = self.acts + draw.choice([5, 30, 150])
 
     def awake(self) -> list[Life]:
-        return [life for life in self.lives if self.asleep.get(id(life), 0) <= self.acts] or self.lives
+        return [life for life in self.lives if life.asleep_until <= self.acts] or self.lives
 
     def act(self) -> None:
         self.acts += 1
@@ -82,7 +80,8 @@ class StrainedWorld(World):
         self.orphans += found
 
     def heal(self, limit: int = 100_000) -> None:
-        self.asleep.clear()
+        for life in self.lives:
+            life.asleep_until = 0
         self.orphan_odds = 0.0
         self._adopt(None)
         super().heal(limit)

@@ -19,13 +19,13 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from random import Random
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 from nodes.log.contract import Log, LogFull
@@ -134,14 +134,18 @@ class EarlierStage:
 
 
 class EarlierClient:
-    """A client of the earlier release, with types of this one."""
+    """A client of the earlier release, with types of this one, and in simulated time."""
 
-    def __init__(self, releases: TransactionReleases, log: Log, sent: Iterable[str]) -> None:
+    def __init__(
+        self, releases: TransactionReleases, log: Log, sent: Iterable[str], clock_s: Callable[[], float]
+    ) -> None:
         self._releases = releases
         self._request = releases.earlier("transactional.requests.requests").WireRequest
         self._module = releases.earlier("nodes.transactions.clients.client")
+        vars(self._module)["time"] = SimpleNamespace(monotonic=clock_s)  # it takes no clock
         with releases.using(earlier=True):
             self._client = self._module.TransactionClient(log)
+            vars(self._client)["_ids"].clock_s = clock_s
             self._client.expect(sent)
 
     def __getattr__(self, name: str) -> Any:
@@ -179,7 +183,8 @@ class MixedFleet(Fleet):
         counts = not self.moves or self.releases.format >= LAYOUTS_VERSION
         if counts and self.mixing.random() < 0.4:
             self.releases_met["earlier clients"] += 1
-            self.client = cast("TransactionClient", EarlierClient(self.releases, self.callers.client_log, self.sent))
+            made = EarlierClient(self.releases, self.callers.client_log, self.sent, self.clock_s)
+            self.client = cast("TransactionClient", made)
         if not self.moves:  # nothing that the earlier release does not know is asked for
             self.upgrade_odds = self.layout_odds = 0.0
 

@@ -6,14 +6,13 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from nodes.log.contract import FetchedRecords
-from nodes.log.memory import MemoryLog
 from tests.sim.memory_spill import MemorySpill
-from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES, REQUESTS, Life
+from tests.sim.recorded_log import RecordedLog
+from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES, REQUESTS, Chain, Life
 from tests.sim.transactions_versions import Versions
 from transactional import Program
 from transactional import events as e
@@ -25,12 +24,10 @@ from transactional.layout import Layout
 from transactional.node import TransactionNode
 from transactional.requests.requests import WireRequest, partition_of, request_record
 from transactional.state.restored import restored_state
-from transactional.state.snapshots import PartitionState, merged_replies, merged_rows, snapshot_bytes, snapshot_state
+from transactional.state.snapshots import merged_replies, merged_rows, snapshot_bytes, snapshot_state
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
 
-Chain: TypeAlias = tuple[PartitionState, ...]
-"""A snapshot, behind those that it rests upon."""
 KEPT = 3
 """Snapshots of a partition that somebody may begin with."""
 
@@ -68,7 +65,7 @@ class World:
         self.splits: list[Layout] = []
         """Proposed layouts that halve a partition."""
         self.config = dataclasses.replace(config, copy_bytes=self.copying.choice([1, 100, 1 << 17]))
-        self.log = MemoryLog()
+        self.log = RecordedLog()
         self.log.create_topic(EPOCHS, 1)
         self.log.create_topic(CALLS, program.partitions)
         self.log.create_topic(REQUESTS, sequencers)
@@ -78,7 +75,6 @@ class World:
         self.names = iter(range(1_000_000))
         self.crashes = 0
         self.snapshots: dict[int, list[Chain]] = {}  # durable ones by partition, oldest first
-        self.chains: dict[int, Chain] = {}  # what the next snapshot of a partition's life rests upon, by its id
         self.restored = 0
         self.chained = 0
         self.spills = 0
@@ -197,7 +193,7 @@ class World:
             state = restored_state(snapshot, chain[:-1], id_window=window, new_store=self.new_store)
         taken = e.PartitionTaken(partition, self._last_reply(partition), state, commits)
         life.keep(life.node.step(taken, self.now_ms))
-        self.chains[id(life.node.partitions[partition])] = chain
+        life.chains[partition] = chain
 
     def save(self) -> None:
         """A node makes a snapshot of each partition that it owns durable; its replies are on the log before.
@@ -209,14 +205,15 @@ class World:
             owned = life.node.partitions[partition]
             whole = not owned.has_snapshot and self.side.random() < 0.1
             if whole:
-                self.chains[id(owned)] = ()
+                life.chains[partition] = ()
             owned.want_snapshot(whole=whole)
             made = None if life.outbox.get((REPLIES, partition)) else owned.take_snapshot()
             if made is not None:
                 known, data = self.snapshots.setdefault(partition, []), made[1].encoded()
+                self.log.note("snapshot", partition, data)
                 state = snapshot_state(data)
                 assert snapshot_bytes(state) == data and state.ledger.done == made[0]
-                chain = self.chains[id(owned)] = self._merged((*self.chains[id(owned)], state))
+                chain = life.chains[partition] = self._merged((*life.chains[partition], state))
                 if not known or state.ledger.done >= known[-1][-1].ledger.done:
                     known.append(chain)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from random import Random
 from typing import Any, TypeAlias
 
 from nodes.checkpoints.saver import DirectSaver, Saver
@@ -85,7 +85,7 @@ class SlowSaver:
 class Stage:
     """``inputs``: partitions of the topic of that name, 0: there is none. ``trim_ms``: between trims, 0: never.
 
-    ``new_trimmer``: what deletes, of each node. ``skipped_s``: time that has passed besides for what feeds.
+    ``new_trimmer``: what deletes, of each node. ``skipped_s``: time that has passed besides for clients and what feeds.
     """
 
     replicas = 1
@@ -114,12 +114,17 @@ class Stage:
         if inputs:
             self.log.create_topic("inputs", inputs)
         self.topics = create_topics(self.log, program, SEQUENCERS)
-        key = begin(self.log, self.topics, program, SEQUENCERS)
+        key = begin(self.log, self.topics, program, SEQUENCERS, new_key=bytes)
         inline_bytes = 0 if trim_ms else 1 << 15  # calls are trimmed too
         self.config = EpochConfig(id_window=id_window, inline_bytes=inline_bytes, answer_key=key)
-        self.client = TransactionClient(self.log)
+        self.client = TransactionClient(self.log, clock_s=self.clock_s)
+        self.client.ids.draw = Random(0).randbytes
         self.store = MemoryCheckpoints()
         self.nodes: dict[str, tuple[TransactionDriver, Feeding]] = {}
+
+    def clock_s(self) -> float:
+        """The simulated time of clients, commands and feeds."""
+        return self.now_ms / 1000 + self.skipped_s
 
     def new_saver(self, what: str) -> Saver[Any]:
         """The worker beside a node's loop, by what it does."""
@@ -147,7 +152,7 @@ class Stage:
         known = None if around.programs is None else around.programs.known
         job = TransactionJob(self.program, self.topics, SEQUENCERS, self.config, self.new_store, known)
         driver = composed(job, options, around)
-        self.nodes[name] = driver, Feeding(log, self.program, SEQUENCERS, lambda: time.monotonic() + self.skipped_s)
+        self.nodes[name] = driver, Feeding(log, self.program, SEQUENCERS, self.clock_s)
         return driver
 
     def turn(self, times: int = 1) -> None:

@@ -63,7 +63,7 @@ class MovingItems:
     """
 
     def __init__(self, here: int, after: Placement, store: Store | SpillingStore, replies: ReplyBook) -> None:
-        self.keys: dict[int, set[StateKey]] = {}
+        self.keys: dict[int, dict[StateKey, None]] = {}  # no sets: checkpoints hold them in this order
         self.names: dict[tuple[int, str], int] = {}
         self.is_found = False
         self._here = here
@@ -79,10 +79,10 @@ class MovingItems:
     def wrote(self, to: int, key: StateKey, value: bytes | None) -> None:
         """An epoch has written a key that moves to this partition."""
         if value is None:
-            self.keys.get(to, set()).discard(key)
+            self.keys.get(to, {}).pop(key, None)
             self._deleted.add(key)
         else:
-            self.keys.setdefault(to, set()).add(key)
+            self.keys.setdefault(to, {})[key] = None
             self._deleted.discard(key)
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class MovingItems:
         for start in range(0, len(keys), FIND_ROWS):
             for key in keys[start : start + FIND_ROWS]:
                 if key not in gone and (to := place(*key)) != here:
-                    self.keys.setdefault(to, set()).add(key)
+                    self.keys.setdefault(to, {})[key] = None
             yield
         for start in range(0, len(replies), FIND_ROWS):
             for _, _, given in replies[start : start + FIND_ROWS]:

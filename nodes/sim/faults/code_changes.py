@@ -57,7 +57,7 @@ class CodeChanges:
 
     def __init__(self, world: Deployed) -> None:
         self.world = world
-        self.revision = self._newest = 0
+        self.revision = self._newest = self._accepted = 0
         self._rng = random.Random(f"code {world.options.seed} {world.options.case}")
 
     def check(self) -> None:
@@ -81,7 +81,8 @@ class CodeChanges:
         self._newest += not back
         self.revision = rng.randrange(self._newest + 1) if back else self._newest
         job = job_of(world.options, self.revision)
-        world.run = open_job(world.log, job, accept_code=True)
+        self._accepted += 1
+        world.run = open_job(world.log, job, accept_code=True, command_id=f"code {self._accepted}")
         world.trace.add(world.now_ms, "code-accepted", f"revision {self.revision}")
         if rng.random() < 0.5 and len(world.processes) < world.options.max_nodes:
             world.start_node()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from nodes.errors import RunFailed, Unreachable
@@ -50,19 +50,27 @@ class BadReply(RunFailed):
 class TransactionClient:
     """Belongs to one thread, as its log does.
 
-    ``errors``: exceptions that the program declares, which ``call`` raises as what they are.
+    ``errors``: exceptions that the program declares, which ``call`` raises as what they are. ``clock_s``: only has to
+    run; it bounds waits.
 
     >>> client.call("account", "alice", "transfer", {"to": "bob", "amount": 5})
     """
 
-    def __init__(self, log: Log, job: str | None = None, errors: Iterable[type[Exception]] = ()) -> None:
+    def __init__(
+        self,
+        log: Log,
+        job: str | None = None,
+        errors: Iterable[type[Exception]] = (),
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.log = log
+        self._clock_s = clock_s
         self._errors = by_name(errors)
         self.topics: TransactionTopics = job_on(log, job)
-        self._ids = RequestIds(log, self.topics.requests)
+        self._ids = RequestIds(log, self.topics.requests, clock_s)
         partitions = range(log.partitions(self.topics.replies))
         self._at = {partition: log.end_offset(self.topics.replies, partition) for partition in partitions}
-        self._counted_s = time.monotonic()
+        self._counted_s = clock_s()
         self._waiting: set[str] = set()
         self._replies: dict[str, Any] = {}  # outcomes, and ``BadReply`` for what is none
         self._has_waited = False  # whether the last poll of the replies left something open
@@ -103,7 +111,7 @@ class TransactionClient:
         timeout_s: float = 30.0,
     ) -> Any | Aborted:
         """As ``call``, where a transaction that was aborted is a value: ``Aborted``."""
-        end = time.monotonic() + timeout_s
+        end = self._clock_s() + timeout_s
         while True:
             name = self.new_id() if request_id is None else request_id
             outcome = self._call(sendable(WireRequest(name, operator, key, function, args, since)), end, timeout_s)
@@ -116,7 +124,7 @@ class TransactionClient:
             since = self.first_since(name)
         self.send_request(request)
         while name not in self._replies:
-            left = end - time.monotonic()
+            left = end - self._clock_s()
             if left <= 0:
                 self._waiting.discard(name)
                 text = f"job {self.topics.job!r} gave no reply to request {name} in {timeout_s:g} s; do its nodes run?"
@@ -232,7 +240,7 @@ class TransactionClient:
 
     def _find_partitions(self) -> None:
         """State partitions may become more, and reply on partitions of their own."""
-        now_s = time.monotonic()
+        now_s = self._clock_s()
         if now_s - self._counted_s >= COUNT_AGAIN_S and self._waiting:
             self._counted_s = now_s
             for partition in range(len(self._at), self.log.partitions(self.topics.replies)):

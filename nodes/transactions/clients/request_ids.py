@@ -25,12 +25,22 @@ class NoReply(Unreachable):
 
 
 class RequestIds:
-    """Makes ids for a job's clients; ``topic`` holds the requests. Belongs to the thread of its log."""
+    """Makes ids for a job's clients; ``topic`` holds the requests. Belongs to the thread of its log.
 
-    def __init__(self, log: Log, topic: str, clock_s: Callable[[], float] = time.monotonic) -> None:
+    ``draw``: so many random bytes, which no other client may draw.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        topic: str,
+        clock_s: Callable[[], float] = time.monotonic,
+        draw: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
         self._log = log
         self._topic = topic
         self.clock_s = clock_s
+        self.draw = draw
         self.sequencers = log.partitions(topic)
         self._last = -1
         self._ends: dict[int, tuple[int, float, int]] = {}  # end offset, until when it counts, and for how many more
@@ -39,7 +49,7 @@ class RequestIds:
         """An unused id, for one try and all its retries."""
         self._last = (self._last + 1) % self.sequencers
         since = self.end(self._last)
-        while partition_of(name := made_id(since, secrets.token_bytes(DRAWN_BYTES)), self.sequencers) != self._last:
+        while partition_of(name := made_id(since, self.draw(DRAWN_BYTES)), self.sequencers) != self._last:
             continue
         return name
 

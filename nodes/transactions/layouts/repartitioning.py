@@ -66,7 +66,7 @@ class Repartitioned(msgspec.Struct):
 
 
 class Repartitioning:
-    """Requests of one job. Reads control, and writes there. ``sleep``: seconds, between two attempts.
+    """Requests of one job. Reads control, and writes there. ``sleep``: seconds, between two attempts; by ``clock_s``.
 
     ``patience_s``: so long a topic that cannot be enlarged is tried again; ``tell``: what is waited for.
     """
@@ -79,11 +79,13 @@ class Repartitioning:
         patience_s: float = 0.0,
         tell: Callable[[str], None] = lambda text: None,
         sleep: Callable[[float], None] = time.sleep,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         begun = started(log, topics)
         self._patience_s = patience_s
         self._tell = tell
         self._sleep = sleep
+        self._clock_s = clock_s
         self._log = log
         self._topics = topics
         self.begun: KeyLayout = key_layout(topics.job, begun)
@@ -221,9 +223,9 @@ class Repartitioning:
 
     def outcome(self, number: int, timeout_s: float, tell: Callable[[str], None] | None = None) -> LayoutOutcome:
         """Of a layout that was proposed, once it holds. Raises as ``wait`` does."""
-        end, shown = time.monotonic() + timeout_s, None
+        end, shown = self._clock_s() + timeout_s, None
         while (outcome := outcome_of(self.read().layouts, number)) is None:
-            if time.monotonic() > end:
+            if self._clock_s() > end:
                 raise NotRepartitioned(
                     f"layout {number} does not hold after {timeout_s:g} s, and nodes go on with it: "
                     f"see holon txn layout"
@@ -244,7 +246,7 @@ class Repartitioning:
 
     def _check_alive(self) -> None:
         wait_s = HEARTBEAT_WAIT_S if self.read().members else 0.0
-        if not nodes_at_work(self._log, self._topics, self.read, wait_s, bool):
+        if not nodes_at_work(self._log, self._topics, self.read, wait_s, bool, self._clock_s):
             raise RunFailed(f"no node of job {self._topics.job!r} runs: nothing was changed")
 
 

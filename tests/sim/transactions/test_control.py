@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from nodes.log.contract import Appended
-from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.control_history import control_history
 from nodes.transactions.driver import TransactionDriver
+from tests.sim.recorded_log import RecordedLog
 from tests.sim.transactions_oracle import each_seed
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
 from transactional import Program
@@ -32,7 +32,7 @@ def make_program() -> Program:
     return counters("counted", PARTITIONS)
 
 
-class KeepingLog(MemoryLog):
+class KeepingLog(RecordedLog):
     """``folded``: what the control topic amounts to before each of its offsets, also of those that are deleted.
 
     Some of its checkpoints are damaged on their way.
@@ -86,7 +86,8 @@ class World:
         )
         assert isinstance(self.stage.log, KeepingLog)
         self.log: KeepingLog = self.stage.log
-        self.client = TransactionClient(self.log)
+        self.client = TransactionClient(self.log, clock_s=self.stage.clock_s)
+        self.client.ids.draw = Random(seed + 2).randbytes
         self.asked: dict[str, str] = {}
         self.still: dict[str, int] = {}  # node -> how many acts it stands still for
         self.born = 0

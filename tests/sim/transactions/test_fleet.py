@@ -10,6 +10,7 @@ import pytest
 
 from nodes.log.contract import LogUnavailable, TopicPartition
 from nodes.log.memory import MemoryLog
+from nodes.sim.case import THIRTEENTH_SEED
 from tests.sim.cut_off_callers import COMMAND_CALLS, MOST_WAITS, CallerLog, CommandLog
 from tests.sim.cut_off_log import CutOffLog
 from tests.sim.moving_faults import ANY_TIME, STEPS, WAYS
@@ -18,7 +19,8 @@ from tests.sim.transactions_met import Met
 from tests.sim.transactions_oracle import each_seed
 
 SEEDS = 34
-CALLERS = ("client cut off", "retried", "command stood still", "command cut off", "lost", "late", "arrived")
+CALLERS = ("client cut off", "retried", "command stood still", "command cut off", "lost", "late", "arrived", "rival")
+RIVALS = THIRTEENTH_SEED + 7, THIRTEENTH_SEED + 19, THIRTEENTH_SEED + 29
 KILLS = {"after a save", "after a notice", "after a promotion", "at any time", "all at once"}
 
 
@@ -37,6 +39,12 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     assert len({step for step, _ in met.at_steps} - {ANY_TIME}) >= len(STEPS) / 2, met.at_steps
     assert json.loads(json.dumps(met.shown()))["at_steps"], "as the command prints it"
     assert (ANY_TIME, "split") in met.at_steps and all(met.callers[each] for each in CALLERS), met
+
+
+@pytest.mark.parametrize("seed", RIVALS)
+def test_of_two_commands_at_once_the_first_of_its_number_counts(seed: int) -> None:
+    """Found by their draws: the second command writes while the layout of the first moves keys, or after that."""
+    assert simulate(seed).callers["rival"]
 
 
 @pytest.mark.parametrize(("reads", "writes"), WAYS)

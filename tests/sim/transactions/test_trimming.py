@@ -108,7 +108,7 @@ def test_a_job_without_an_intact_checkpoint_says_what_is_gone(trimmed: Trimmed) 
 
 def test_a_client_that_is_late_is_told_so_and_asks_again(trimmed: Trimmed) -> None:
     stage = trimmed.stage
-    late = TransactionClient(stage.log)
+    late = TransactionClient(stage.log, clock_s=stage.clock_s)
     names = [late.send("count", f"k{number}", "add", [0], request_id=f"late{number}") for number in range(8)]
     late.poll()
     trimmed.work(300)
@@ -126,7 +126,7 @@ def test_a_client_that_is_late_is_told_so_and_asks_again(trimmed: Trimmed) -> No
 
 
 def test_a_client_that_waited_for_nothing_is_not_late(trimmed: Trimmed) -> None:
-    idle = TransactionClient(trimmed.stage.log)
+    idle = TransactionClient(trimmed.stage.log, clock_s=trimmed.stage.clock_s)
     assert idle.call("count", "k1", "add", [0], timeout_s=60) == trimmed.expected["k1"]
     trimmed.work(300)
     assert idle.call("count", "k2", "add", [0], timeout_s=60) == trimmed.expected["k2"]

@@ -18,19 +18,16 @@ from tests.unit.nodes.transactions.autoscaling.test_autoscaler import Provider
 from tests.unit.txn_stage import Stage, counters
 
 
-def staged(monkeypatch: pytest.MonkeyPatch, *, deaf: bool) -> Stage:
+def staged(*, deaf: bool) -> Stage:
     """Node a is at work, or deaf; b leaves; a stranger sends heartbeats, and somebody what cannot be read."""
-    now_s = 0.0
 
     def wait(seconds: float) -> None:
-        nonlocal now_s
-        now_s += 0.1
+        made.now_ms += 100
         incarnation = m.UNCOUNTED_INCARNATION if deaf else FIRST_INCARNATION
         beats = [m.Heartbeat(incarnation, "a", 1), m.Heartbeat(FIRST_INCARNATION, "b", 1)]
         beats.append(m.Heartbeat(FIRST_INCARNATION, "stranger", 1))
         made.log.append(made.topics.heartbeats, 0, [*map(m.encode, beats), b"\xff"])
 
-    monkeypatch.setattr("nodes.transactions.control_history.time.monotonic", lambda: now_s)
     made = Stage(counters("living", 2), new_log=lambda on_wait: MemoryLog(on_wait=wait))
     made.start("a")
     leaves = made.start("b")
@@ -42,22 +39,23 @@ def staged(monkeypatch: pytest.MonkeyPatch, *, deaf: bool) -> Stage:
 
 def found(made: Stage) -> list[str]:
     requests = Repartitioning(made.log, made.topics)
-    return nodes_at_work(made.log, made.topics, requests.read, 0.5)
+    return nodes_at_work(made.log, made.topics, requests.read, 0.5, clock_s=made.clock_s)
 
 
-def test_members_whose_heartbeats_count_and_that_do_not_leave_are_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found(staged(monkeypatch, deaf=False)) == ["a"]
-    assert found(staged(monkeypatch, deaf=True)) == []
+def test_members_whose_heartbeats_count_and_that_do_not_leave_are_at_work() -> None:
+    assert found(staged(deaf=False)) == ["a"]
+    assert found(staged(deaf=True)) == []
 
 
 @pytest.mark.parametrize("deaf", [False, True])
 def test_upgrades_moves_and_autoscalers_know_the_same_nodes(monkeypatch: pytest.MonkeyPatch, deaf: bool) -> None:
-    made = staged(monkeypatch, deaf=deaf)
+    made = staged(deaf=deaf)
+    monkeypatch.setattr("nodes.transactions.control_history.time.monotonic", made.clock_s)
     upgrader = Upgrader(made.log, MemoryCheckpoints(), counters("living", 2), "living:program")
     checked = upgrader.check(dry_run=True)
     assert checked.nodes == ([] if deaf else ["a"])
     assert any(each.startswith("no node of the job is at work") for each in checked.problems) == deaf
-    requests = Repartitioning(made.log, made.topics)
+    requests = Repartitioning(made.log, made.topics, clock_s=made.clock_s)
     sampler = Sampler(made.log, made.topics, requests, lambda: made.now_ms)
     made.log.wait({}, 0)
     assert sampler.take().nodes == (0 if deaf else 1)
