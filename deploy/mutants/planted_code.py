@@ -380,6 +380,7 @@ LOOKUPS = (
 )
 
 _DETERMINISM = "tests/sim/transactions/test_determinism.py::test_seeds_that_once_differed_are_the_same_in_two_processes"
+_CLIENT = "tests/unit/nodes/transactions/clients/test_client.py::test_new_partitions_are_found_by_the_clients_clock"
 _RIVALS = "tests/sim/transactions/test_fleet.py::test_of_two_commands_at_once_the_first_of_its_number_counts"
 _MAY_BE_NEXT = "        if made is None or made.number != self.number + 1 or self.open is not None:\n"
 
@@ -410,7 +411,7 @@ SIMULATED = (
         "nodes/transactions/clients/client.py",
         "        now_s = self._clock_s()\n",
         "        now_s = time.perf_counter()\n",
-        tests=(_DETERMINISM,),
+        tests=(_CLIENT,),
     ),
     Mutant(
         "the place from which ids count is known for so long by the machine's clock",

@@ -11,6 +11,7 @@ import pytest
 import holon.client
 from holon.client import Aborted, CallFailed, TransactionClient
 from nodes.log.memory import MemoryLog
+from nodes.transactions.clients.client import COUNT_AGAIN_S
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
 
@@ -52,6 +53,19 @@ def stage() -> Stage:
     made = Stage(Program("shop", [SHELF], errors=[OutOfStock]), new_log=LastingLog)
     made.start("a")
     return made
+
+
+def test_new_partitions_are_found_by_the_clients_clock(stage: Stage) -> None:
+    now_s = [0.0]
+    client = TransactionClient(stage.log, clock_s=lambda: now_s[0])
+    client.expect(["of another client"])
+    before = stage.log.partitions(client.topics.replies)
+    stage.log.add_partitions(client.topics.replies, before + 1)
+    client.poll()
+    assert len(client.positions) == before
+    now_s[0] += COUNT_AGAIN_S
+    client.poll()
+    assert len(client.positions) == before + 1
 
 
 def test_call_gives_the_result_or_raises_what_the_function_has_raised(stage: Stage) -> None:
