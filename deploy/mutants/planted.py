@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from deploy.mutants.flows.unions import UNIONS
+from deploy.mutants.keyed.lookups import LOOKUPS
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
-from deploy.mutants.planted_code import CODE, LARGEST, LOOKUPS, SIMULATED, VERSIONS
+from deploy.mutants.planted_code import CODE, LARGEST, SIMULATED, VERSIONS
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
 from deploy.mutants.planted_files import FETCHES, FILES, JOINS, SCALING
 from deploy.mutants.planted_flows import FLOWS

@@ -1,0 +1,1 @@
+"""Bugs in keyed state."""
