@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -10,21 +10,12 @@ from numpy.typing import NDArray
 
 from holon.errors import TrackError
 from holon.program.access import DeclaredTrack, PartitionAccess
-from holon.program.insert_buffer import GatheredPairs, GatheredRows
-from holon.time.units import MAX_TS_MS
 from wcrdt.lattice import Lattice
-from wcrdt.lattices.maps import KeyedMap
-from wcrdt.lattices.records import PairOf, Product, RecordOf
-from wcrdt.windows.assigners import Assigner, GlobalWindow, Sliding, Tumbling, Window
+from wcrdt.windows.assigners import Window
 
 E = TypeVar("E")
 V = TypeVar("V")
 T = TypeVar("T")
-
-_KEYS = frozenset({int, str})
-"""Keys that are their own identities, and equal no other ones."""
-_LASTING = (Tumbling, Sliding, GlobalWindow)
-"""Assigners whose windows end after each event that they take."""
 
 
 class SafeRead(Generic[V]):
@@ -148,167 +139,6 @@ class WindowedHandle(Generic[E, V]):
     def global_watermark_ms(self) -> int:
         """The minimum watermark over all partitions, as known here and now: depends on timing, as ``peek``."""
         return self._scope.global_watermark()
-
-
-def is_key(key: Any) -> bool:
-    """Whether this is a text or an int, or a tuple of these: such keys are their own identities."""
-    return type(key) in _KEYS or (type(key) is tuple and _KEYS.issuperset(map(type, key)))
-
-
-class NumberHandle(WindowedHandle[E, V]):
-    """The handle of a state of numbers while elements are gathered: most inserts end in two lists.
-
-    Whatever is unusual about an insert goes to ``Scope.insert``, which knows all the rules.
-    """
-
-    __slots__ = ("_append", "_append_time", "_kinds", "_least")
-
-    def __init__(self, scope: PartitionAccess, name: str, kinds: frozenset[type], least: float, rows: Any) -> None:
-        super().__init__(scope, name)
-        self._kinds, self._least = kinds, least
-        self._append, self._append_time = rows.elements.append, rows.times.append
-
-    def insert(self, element: E, ts_ms: int) -> bool:
-        if (
-            type(element) in self._kinds
-            and element >= self._least  # type: ignore[operator]  # NaN is not
-            and type(ts_ms) is int
-            and self._scope.open_from_ms <= ts_ms < MAX_TS_MS
-        ):
-            self._append(element)
-            self._append_time(ts_ms)
-            return True
-        return self._scope.insert(self.name, element, ts_ms)
-
-
-class NumbersByKeyHandle(NumberHandle[E, V]):
-    """The same for a map from texts or ints to numbers."""
-
-    __slots__ = ("_append_code", "_numbers")
-
-    def __init__(self, scope: PartitionAccess, name: str, kinds: frozenset[type], least: float, rows: Any) -> None:
-        super().__init__(scope, name, kinds, least, rows)
-        self._append_code, self._numbers = rows.codes.append, rows.numbers
-
-    def insert(self, element: E, ts_ms: int) -> bool:
-        if (
-            type(element) is tuple
-            and len(element) == 2
-            and type(element[1]) in self._kinds
-            and element[1] >= self._least
-            and (type(element[0]) in _KEYS or is_key(element[0]))
-            and type(ts_ms) is int
-            and self._scope.open_from_ms <= ts_ms < MAX_TS_MS
-        ):
-            self._append_code(self._numbers[element[0]])  # first, since it refuses a text without bytes
-            self._append(element[1])
-            self._append_time(ts_ms)
-            return True
-        return self._scope.insert(self.name, element, ts_ms)
-
-
-def numbers_check(parts: Sequence[Lattice[Any, Any]]) -> Callable[[Any], bool]:
-    """Whether an element is a tuple of numbers, of which each part takes its own without a ``check``.
-
-    Records of two and three parts have code of their own: a loop takes twice as long.
-    """
-    kinds, least = [part.kinds for part in parts], [part.least for part in parts]
-    if len(parts) == 2:
-        return _pair_check(kinds, least)
-    if len(parts) == 3:
-        return _triple_check(kinds, least)
-
-    def are_numbers(record: Any) -> bool:
-        if type(record) is not tuple or len(record) != len(kinds):
-            return False
-        each = zip(record, kinds, least, strict=True)
-        return all(type(number) in known and number >= lowest for number, known, lowest in each)  # NaN is not
-
-    return are_numbers
-
-
-def _pair_check(all_kinds: Sequence[frozenset[type]], all_least: Sequence[float]) -> Callable[[Any], bool]:
-    (kinds, kinds_2), (least, least_2) = all_kinds, all_least
-
-    def are_numbers(record: Any) -> bool:
-        if type(record) is not tuple or len(record) != 2:
-            return False
-        a, b = record
-        return type(a) in kinds and type(b) in kinds_2 and a >= least and b >= least_2
-
-    return are_numbers
-
-
-def _triple_check(all_kinds: Sequence[frozenset[type]], all_least: Sequence[float]) -> Callable[[Any], bool]:
-    (kinds, kinds_2, kinds_3), (least, least_2, least_3) = all_kinds, all_least
-
-    def are_numbers(record: Any) -> bool:
-        if type(record) is not tuple or len(record) != 3:
-            return False
-        a, b, c = record
-        if type(a) not in kinds or type(b) not in kinds_2 or type(c) not in kinds_3:
-            return False
-        return a >= least and b >= least_2 and c >= least_3
-
-    return are_numbers
-
-
-class RecordHandle(WindowedHandle[E, V]):
-    """The handle of a record of numbers, which is a tuple of as many, while elements are gathered."""
-
-    __slots__ = ("_append", "_append_time", "_are_numbers")
-
-    def __init__(self, scope: PartitionAccess, name: str, parts: Sequence[Lattice[Any, Any]], rows: Any) -> None:
-        super().__init__(scope, name)
-        self._are_numbers = numbers_check(parts)
-        self._append, self._append_time = rows.elements.append, rows.times.append
-
-    def insert(self, element: E, ts_ms: int) -> bool:
-        if self._are_numbers(element) and type(ts_ms) is int and self._scope.open_from_ms <= ts_ms < MAX_TS_MS:
-            self._append(element)
-            self._append_time(ts_ms)
-            return True
-        return self._scope.insert(self.name, element, ts_ms)
-
-
-class RecordsByKeyHandle(RecordHandle[E, V]):
-    """The same for a map from keys to records of numbers."""
-
-    __slots__ = ("_append_code", "_numbers")
-
-    def __init__(self, scope: PartitionAccess, name: str, parts: Sequence[Lattice[Any, Any]], rows: Any) -> None:
-        super().__init__(scope, name, parts, rows)
-        self._append_code, self._numbers = rows.codes.append, rows.numbers
-
-    def insert(self, element: E, ts_ms: int) -> bool:
-        if (
-            type(element) is tuple
-            and len(element) == 2
-            and self._are_numbers(element[1])
-            and (type(element[0]) in _KEYS or is_key(element[0]))
-            and type(ts_ms) is int
-            and self._scope.open_from_ms <= ts_ms < MAX_TS_MS
-        ):
-            self._append_code(self._numbers[element[0]])  # first, since it refuses a text without bytes
-            self._append(element[1])
-            self._append_time(ts_ms)
-            return True
-        return self._scope.insert(self.name, element, ts_ms)
-
-
-def windowed_handle(
-    scope: PartitionAccess, name: str, bottom: Lattice[Any, Any], windows: Assigner, rows: GatheredRows | None
-) -> WindowedHandle[Any, Any]:
-    """The quickest handle of a state, of which ``rows`` gathers elements (None: nothing does)."""
-    inner = bottom.inner if isinstance(rows, GatheredPairs) and isinstance(bottom, KeyedMap) else bottom
-    if rows is None or type(windows) not in _LASTING:
-        return WindowedHandle(scope, name)
-    by_key = isinstance(rows, GatheredPairs)
-    if isinstance(inner, Product) and type(inner) in (RecordOf, PairOf) and all(part.kinds for part in inner.parts):
-        return (RecordsByKeyHandle if by_key else RecordHandle)(scope, name, inner.parts, rows)
-    if not inner.kinds:
-        return WindowedHandle(scope, name)
-    return (NumbersByKeyHandle if by_key else NumberHandle)(scope, name, inner.kinds, inner.least, rows)
 
 
 class LocalHandle(Generic[T]):

@@ -44,10 +44,11 @@ class GatheredRows:
         """One that the lattice accepts. ``watermark_ms``: where it is late for one of its windows, but not for all."""
         if watermark_ms is not None:
             self.watermarks[len(self.times)] = watermark_ms
-        self._append(element)
+        self.append(element)
         self.times.append(ts_ms)
 
-    def _append(self, element: Any) -> None:
+    def append(self, element: Any) -> None:
+        """An element that the lattice accepts; its time has to follow."""
         self.elements.append(element)
 
     def cut_back(self, count: int) -> None:
@@ -78,7 +79,7 @@ class GatheredPairs(GatheredRows):
         self.codes: list[int] = []
         self.numbers = KeyNumbers()
 
-    def _append(self, element: Any) -> None:
+    def append(self, element: Any) -> None:
         key, part = element
         self.codes.append(self.numbers[identity(plain(key))])
         self.elements.append(part)

@@ -19,7 +19,8 @@ from holon.outputs.runs import OutputRun
 from holon.outputs.shards import KeyShards
 from holon.program.context import Context
 from holon.program.function import Functions
-from holon.program.handles import LocalHandle, WindowedHandle, windowed_handle
+from holon.program.gathered_handles import windowed_handle
+from holon.program.handles import LocalHandle, WindowedHandle
 from holon.program.program import WindowHandler, instantiate, own_states, paths
 from holon.program.scope import Scope
 from holon.program.shared_windows import SharedWindows

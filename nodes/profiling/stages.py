@@ -20,6 +20,7 @@ _BEGINNINGS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("holon/tracks/record_track", ("_feed_batch", "resume"), RECORDS),
     ("holon/tracks/window_track", ("advance",), WINDOWS),
     ("holon/program/handles", ("insert", "insert_many"), INSERT),
+    ("holon/program/gathered_handles", ("insert",), INSERT),
     ("holon/program/scope", ("apply_all",), INSERT),
     ("holon/program/context", ("emit", "emit_many", "emit_columns"), OUTPUT),
     ("holon/outputs/", (), OUTPUT),

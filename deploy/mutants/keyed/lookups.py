@@ -6,7 +6,7 @@ from deploy.mutants.model import Mutant
 
 INDEX = ("tests/unit/wcrdt/test_int_index.py",)
 GATHERING = (
-    "tests/unit/holon/program/test_handles.py",
+    "tests/unit/holon/program/test_gathered_handles.py",
     "tests/unit/holon/tracks/test_insert_buffer.py",
     "tests/laws/test_gathered_inserts.py",
 )
@@ -15,28 +15,42 @@ SPANS = ("tests/unit/wcrdt/test_spans.py",)
 LOOKUPS = (
     Mutant(
         "records of numbers take numbers below the least one of a part",
-        "holon/program/handles.py",
+        "holon/program/gathered_handles.py",
         "return a >= least and b >= least_2 and c >= least_3",
         "return b >= least_2 and c >= least_3",
         tests=GATHERING,
     ),
     Mutant(
+        "elements that are no numbers are gathered without a check",
+        "holon/program/gathered_handles.py",
+        "            self._check(element)\n            self._add(element)",
+        "            self._add(element)",
+        tests=GATHERING,
+    ),
+    Mutant(
+        "elements that the function may still change are gathered",
+        "holon/program/gathered_handles.py",
+        "<= ts_ms < MAX_TS_MS and is_lasting(element):",
+        "<= ts_ms < MAX_TS_MS:",
+        tests=GATHERING,
+    ),
+    Mutant(
         "pairs of numbers take any number for the second part",
-        "holon/program/handles.py",
+        "holon/program/gathered_handles.py",
         "type(a) in kinds and type(b) in kinds_2 and a >= least and b >= least_2",
         "type(a) in kinds and type(b) in kinds_2 and a >= least",
         tests=GATHERING,
     ),
     Mutant(
         "records of many numbers take any number",
-        "holon/program/handles.py",
+        "holon/program/gathered_handles.py",
         "type(number) in known and number >= lowest for",
         "type(number) in known for",
         tests=GATHERING,
     ),
     Mutant(
         "keys of several parts that Python takes for equal are one key",
-        "holon/program/handles.py",
+        "holon/program/gathered_handles.py",
         "(type(key) is tuple and _KEYS.issuperset(map(type, key)))",
         "type(key) is tuple",
         tests=GATHERING,

@@ -23,6 +23,7 @@ ADMIT = (*RECORD, "holon/tracks/record_track.py:_admit", "holon/tracks/admission
         (BATCH, "records"),
         ((*LOOP, "holon/program/scope.py:enter_record"), "records"),
         ((*LOOP, "jobs.py:process", "holon/program/handles.py:insert"), "insert"),
+        ((*LOOP, "jobs.py:process", "holon/program/gathered_handles.py:insert"), "insert"),
         ((*RECORD, "holon/program/scope.py:apply_all", "wcrdt/replica/slots.py:insert_many"), "insert"),
         ((*BATCH, "examples/top_items.py:process_batch"), "function"),
         ((*BATCH, "shop/jobs.py:process_batch", "numpy/lib/arraysetops.py:unique"), "function"),

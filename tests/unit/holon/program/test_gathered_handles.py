@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.program.handles import is_key, numbers_check
+from holon import WCRDT, Context, Job, Json, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.program.gathered_handles import is_key, numbers_check
+from holon.testing import JobTestDriver
 from wcrdt import GCounter, Max, Min, PairOf, RecordOf, Sum
 from wcrdt.elements import identity, plain
 
@@ -46,3 +48,31 @@ def test_a_pair_is_checked_as_a_record_is() -> None:
 def test_keys_without_a_check_are_their_own_identities(key: Any) -> None:
     if is_key(key):
         assert identity(plain(key)) is key or identity(plain(key)) == key
+
+
+class Longest(Max[Any]):
+    """The largest length of lists."""
+
+    def fold(self, element: list[int]) -> int:
+        return super().fold(len(element))
+
+
+class Lists(ProcessingFunction[dict[str, int]]):
+    longest: WCRDT[Any, Any] = WCRDT(Longest(), Tumbling(10))
+
+    def process(self, event: dict[str, int], ctx: Context) -> None:
+        numbers = [1, 2]
+        self.longest.insert(numbers, event["ts"])
+        numbers.append(3)
+
+    @on_window(longest)
+    async def report(self, window: Window, ctx: Context) -> None:
+        ctx.emit(await self.longest.window_value(window))
+
+
+def test_an_element_that_the_function_changes_later_counts_as_it_was() -> None:
+    job = Job("lists", Source("events", Json(dict[str, int]), lambda event: event["ts"]), Lists, output="out")
+    driver = JobTestDriver(job, 1)
+    driver.feed(0, {"ts": 1})
+    driver.finish()
+    assert driver.outputs() == [2]
