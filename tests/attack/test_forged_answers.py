@@ -40,7 +40,7 @@ class Shop(Stage):
     """One node; whether it makes its external calls is up to the test."""
 
     def __init__(self) -> None:
-        super().__init__(Program("shop", [SHOP], externals=[charge]))
+        super().__init__(Program("shop", [SHOP], externals=[charge]), new_key=None)
         self.start("a")
         self.external = ExternalCalls(
             self.log, self.program, self.topics.requests, lambda: self.now_ms, self.config.answer_key

@@ -85,7 +85,8 @@ class SlowSaver:
 class Stage:
     """``inputs``: partitions of the topic of that name, 0: there is none. ``trim_ms``: between trims, 0: never.
 
-    ``new_trimmer``: what deletes, of each node. ``skipped_s``: time that has passed besides for clients and what feeds.
+    ``new_trimmer``: what deletes, of each node. ``new_key``: as of ``begin``; None: a secret of its own.
+    ``skipped_s``: time that has passed besides for clients and what feeds.
     """
 
     replicas = 1
@@ -102,6 +103,7 @@ class Stage:
         id_window: int = 20_000,
         new_log: Callable[..., MemoryLog] = MemoryLog,
         new_trimmer: Callable[[], Saver[int]] = DirectSaver,
+        new_key: Callable[[int], bytes] | None = bytes,
     ) -> None:
         self.new_trimmer = new_trimmer
         self.skipped_s = 0.0
@@ -114,7 +116,8 @@ class Stage:
         if inputs:
             self.log.create_topic("inputs", inputs)
         self.topics = create_topics(self.log, program, SEQUENCERS)
-        key = begin(self.log, self.topics, program, SEQUENCERS, new_key=bytes)
+        drawn = {} if new_key is None else {"new_key": new_key}
+        key = begin(self.log, self.topics, program, SEQUENCERS, **drawn)
         inline_bytes = 0 if trim_ms else 1 << 15  # calls are trimmed too
         self.config = EpochConfig(id_window=id_window, inline_bytes=inline_bytes, answer_key=key)
         self.client = TransactionClient(self.log, clock_s=self.clock_s)
