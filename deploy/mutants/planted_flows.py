@@ -150,7 +150,7 @@ FLOWS = (
         "holon/dataflow/row_types.py",
         "if type(row) is self.kind]",
         "if isinstance(row, msgspec.Struct)]",
-        tests=VERBS,
+        tests=("tests/unit/holon/dataflow/test_kinds.py",),
     ),
     Mutant(
         "windows of each partition are those of all",
