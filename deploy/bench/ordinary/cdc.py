@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import count
 
 import msgspec
-import numpy as np
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.dataflow import Flow, Group
@@ -28,11 +27,7 @@ class Changes(ProcessingFunction[Change]):
     seen = WCRDT(MapOf(RecordOf(count=GCounter(), balance=GCounter())), Tumbling.of(seconds=10))
 
     def process_batch(self, batch: Batch[Change], ctx: Context) -> None:
-        ones = batch.ts_ms * 0 + 1
-        after = batch["after"]
-        balances = np.fromiter(
-            (0 if new is None or new.balance is None else new.balance for new in after), np.int64, len(batch)
-        )
+        ones, balances = batch.ts_ms * 0 + 1, batch.filled("after.balance", 0)
         self.seen.insert_many((batch["op"], (ones, balances)), batch.ts_ms)
 
     @on_window(seen, scope="global")

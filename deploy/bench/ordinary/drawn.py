@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.dataflow import Flow, Group
@@ -24,9 +23,8 @@ class Drawn(ProcessingFunction[Used]):
     seen = WCRDT(MapOf(RecordOf(count=GCounter(), top=Max())), Tumbling.of(seconds=10))
 
     def process_batch(self, batch: Batch[Used], ctx: Context) -> None:
-        ones = batch.ts_ms * 0 + 1
-        values = [0 if value is None else value for value in batch["value"]]
-        self.seen.insert_many((batch["key"], (ones, np.asarray(values, np.int64))), batch.ts_ms)
+        ones, values = batch.ts_ms * 0 + 1, batch.filled("value", 0)
+        self.seen.insert_many((batch["key"], (ones, values)), batch.ts_ms)
 
     @on_window(seen, scope="global")
     async def report(self, window: Window, ctx: Context) -> None:
