@@ -249,6 +249,13 @@ FETCHES = (
         tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
     ),
     Mutant(
+        "a partition that the broker has forgotten is not named again where its position is the same",
+        "nodes/log/kafka/direct/fetched/session.py",
+        "for where in places.keys() - self.places.keys():",
+        "for where in ():",
+        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
+    ),
+    Mutant(
         "a partition that is no longer read stays in the session of fetches",
         "nodes/log/kafka/direct/fetched/session.py",
         "if where not in places]",

@@ -54,6 +54,8 @@ class FetchSession:
             forgotten = [where for where in self.places if where not in places]
             for where in forgotten:
                 del self.places[where]
+            for where in places.keys() - self.places.keys():
+                places[where].sent_offset = -1  # the broker has forgotten it, as while it was paused
             self.places |= places
         sharing = sharing_places(places.values())
         changed: list[FetchPosition] = []

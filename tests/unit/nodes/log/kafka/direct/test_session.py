@@ -232,7 +232,7 @@ def test_a_partition_without_a_leader_is_refused_and_no_longer_part_of_the_sessi
 def disturb(rng: random.Random, broker: SessionBroker, reading: Reading, away: set[Where]) -> None:
     """Something that parts the reader's and the broker's view, or that changes what is read."""
     where = rng.choice(ALL)
-    match rng.choice(["leave or return", "replace", "refuse", "restart", "room", "leader"]):
+    match rng.choice(["leave or return", "replace", "pause", "resume", "refuse", "restart", "room", "leader"]):
         case "leave or return" if where in away:
             reading.add(where)
             away.remove(where)
@@ -240,6 +240,11 @@ def disturb(rng: random.Random, broker: SessionBroker, reading: Reading, away: s
             reading.fetcher.remove(where)
             away.add(where)
         case "replace" if reading.fetcher.remove(where):  # and back before a request could say so
+            reading.add(where)
+        case "pause":
+            reading.fetcher.pause(where)
+        case "resume" if not reading.fetcher.resume(where, len(reading.values[where])) and where not in away:
+            reading.fetcher.remove(where)
             reading.add(where)
         case "refuse":
             broker.refuses = rng.choice([FORGOTTEN, OTHER_EPOCH])
@@ -253,7 +258,7 @@ def disturb(rng: random.Random, broker: SessionBroker, reading: Reading, away: s
             pass
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(20))
 def test_whatever_happens_to_the_session_each_record_is_given_once_in_order(loops: Compiled, seed: int) -> None:
     rng = random.Random(seed)
     broker = SessionBroker(room_bytes=rng.choice([200, 1_000, 1 << 20]))
@@ -268,10 +273,35 @@ def test_whatever_happens_to_the_session_each_record_is_given_once_in_order(loop
             broker.leaves.discard(refused.place.where)
             away.add(refused.place.where)
     broker.leaves.clear()
+    for where in ALL:
+        assert reading.fetcher.resume(where, len(reading.values[where])) or where in away
     for where in sorted(away):
         reading.add(where)
     for _ in range(2_000):
-        reading.take()
+        for refused in reading.take():  # by an answer that was on its way
+            reading.add(refused.place.where)
         if reading.is_all(broker):
             break
+    assert reading.is_all(broker)
+
+
+@pytest.mark.parametrize("forgets", [0, FORGOTTEN])
+def test_a_partition_that_is_paused_before_anything_has_arrived_of_its_last_request_is_read_again(
+    loops: Compiled, forgets: int
+) -> None:
+    broker = SessionBroker()
+    reading = Reading(loops, broker)
+    where = ("events", 0)
+    reading.take()  # the request that names its position
+    reading.take()  # an answer without records of it
+    reading.fetcher.pause(where)
+    for _ in range(3):
+        reading.take()  # the broker forgets it
+    broker.refuses = forgets  # or all of the session
+    for _ in range(3):
+        reading.take()
+    broker.append(where, 3)
+    assert reading.fetcher.resume(where, 0)
+    for _ in range(4):
+        reading.take()
     assert reading.is_all(broker)
