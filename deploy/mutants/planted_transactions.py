@@ -256,6 +256,13 @@ TRANSACTIONS = (
         tests=(IDS + "test_a_request_in_a_partition_that_is_not_its_ids_is_refused_whoever_reads_it",),
     ),
     Mutant(
+        "ids of a long list take the partitions of the ids before them",
+        "transactional/requests/requests.py",
+        'b"" for name in names]\n',
+        'b"" for name in names[:1] + names[:-1]]\n',
+        tests=(IDS + "test_each_id_of_a_list_is_in_its_partition_or_refused",),
+    ),
+    Mutant(
         "the offset in an id is not checked",
         "transactional/requests/requests.py",
         "    made_at = since_of(wire.id)\n    return wire.since if made_at is None",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 
 import numpy as np
@@ -17,6 +18,8 @@ _M32, _SHIFT = np.uint32(_M), np.uint32(24)
 _WORD = 4
 _SHORT = 64
 """Longer rows are hashed one by one: there are few, and each would need a round for each of its words."""
+_MANY = 100
+"""From so many keys of a few words on, arrays are quicker than a loop."""
 
 
 def murmur2(key: bytes) -> int:
@@ -36,6 +39,13 @@ def murmur2(key: bytes) -> int:
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition of a record with this key."""
     return (murmur2(key) & _POSITIVE) % partitions
+
+
+def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
+    """``partition_of`` each key; many together where that is quicker."""
+    if len(keys) < _MANY:
+        return [partition_of(key, partitions) for key in keys]
+    return partitions_of_rows(KeySpans.of(keys), partitions).tolist()
 
 
 def key_bytes(key: str | bytes | int) -> bytes:

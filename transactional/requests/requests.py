@@ -147,6 +147,12 @@ def partition_of(name: str, partitions: int) -> int:
     return partitioner.partition_of(name.encode(), partitions)
 
 
+def partitions_of(names: Sequence[str], partitions: int) -> list[int]:
+    """``partition_of`` each id. One that is too long to be an id counts as none: it is refused wherever it is."""
+    short = [name.encode() if len(name) <= MAX_ID_BYTES else b"" for name in names]
+    return partitioner.partitions_of(short, partitions)
+
+
 def proof_of(answer_key: bytes, name: str, continued: bytes) -> bytes:
     """The proof that only nodes can write beside an answer: clients may write requests, and know no key."""
     return blake2b(encode((name, continued)), key=answer_key, digest_size=16).digest()
@@ -268,19 +274,22 @@ class RequestAdmission:
             self.malformed += 1
             return [self._refuse(offset, 0, _id_of(value), Aborted("MalformedRequest", (str(error),)))]
         if not isinstance(wires, list):
-            return [self._admit(offset, 0, wires)]
+            return [self._admit(offset, 0, wires, *partitions_of([wires.id], self.sequencers))]
         if len(wires) > _IN_A_LIST:
             self.malformed += 1
             return [self._refuse(offset, 0, "", Aborted("MalformedRequest", (f"a list has at most {_IN_A_LIST}",)))]
-        return [self._admit(offset, index, wire) for index, wire in enumerate(wires)]
+        places = partitions_of([wire.id for wire in wires], self.sequencers)
+        return [
+            self._admit(offset, index, wire, place)
+            for index, (wire, place) in enumerate(zip(wires, places, strict=True))
+        ]
 
-    def _admit(self, offset: int, index: int, wire: WireRequest) -> Request:
+    def _admit(self, offset: int, index: int, wire: WireRequest, place: int) -> Request:
         name = wire.id
         self._forget(offset)
         if not name or (len(name) > _SHORT_ID and len(name.encode(errors="replace")) > MAX_ID_BYTES):
             text = f"an id has 1 to {MAX_ID_BYTES} bytes, not {len(name.encode(errors='replace'))}"
             return self._refuse(offset, index, _shown_id(name), Aborted("MalformedRequest", (text,)))
-        place = partition_of(name, self.sequencers)
         if place != self.sequencer:  # where it is not remembered
             return self._refuse(offset, index, name, Aborted(WRONG_PARTITION, (name, self.sequencer, place)))
         if wire.continued is not None:

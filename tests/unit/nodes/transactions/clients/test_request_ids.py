@@ -139,10 +139,17 @@ def test_a_request_in_a_partition_that_is_not_its_ids_is_refused_whoever_reads_i
         found = admission(sequencer, 3).admit(0, asked(name))[0]
         assert refusal(found) == ("WrongPartition", [name, sequencer, 2]) and found.id == name
     assert admission(2, 3).admit(0, asked(name))[0].kind is Kind.RUN
-    others = [f"r{n}" for n in range(30)]
-    record = request_record([WireRequest(each, "count", "a", "add", [1]) for each in others])
-    kinds = [request.kind for request in admission(1, 3).admit(0, record)]
-    assert kinds == [Kind.RUN if partition_of(each, 3) == 1 else Kind.REFUSE for each in others]
+
+
+@pytest.mark.parametrize("count", [30, 300])
+def test_each_id_of_a_list_is_in_its_partition_or_refused(count: int) -> None:
+    names = ["", *(f"r{n}" for n in range(count)), "é" * 150, "x" * 10_000, "last"]
+    record = msgspec.json.encode([WireRequest(each, "count", "a", "add", [1]) for each in names])
+    found = admission(1, 3).admit(0, record)
+    is_here = [each if len(each) < 100 and partition_of(each, 3) == 1 else None for each in names]
+    assert [each.id if each.kind is Kind.RUN else None for each in found] == [each or None for each in is_here]
+    wrong = {each.id for each in found if each.kind is Kind.REFUSE and refusal(each)[0] == "WrongPartition"}
+    assert wrong == {each for each in names if 0 < len(each) < 100 and partition_of(each, 3) != 1}
 
 
 def test_a_misplaced_continuation_is_refused_too() -> None:
