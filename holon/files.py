@@ -34,6 +34,7 @@ class Files:
         row: the type of rows, which decides the columns of CSV and Parquet. None: that of the flow's stream if it is
             known, else what the first rows have.
         topic: the topic between job and files; None: ``FLOW.files.N`` for the n-th such sink of a flow.
+        on_error: what a row does that fits no file: stop ``holon sink``, or go to the folder ``_dead`` with the reason.
     """
 
     path: str
@@ -43,10 +44,13 @@ class Files:
     time: str | None = None
     row: Any = None
     topic: str | None = None
+    on_error: Literal["fail", "dead-letter"] = "fail"
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
             raise JobError(f"files are {', '.join(FORMATS)}, got {self.format!r}")
+        if self.on_error not in ("fail", "dead-letter"):
+            raise JobError(f'on_error must be "fail" or "dead-letter", got {self.on_error!r}')
         if isinstance(self.partition_by, str) or not all(self.partition_by):
             raise JobError(f"partition_by is a list of fields, got {self.partition_by!r}")
         object.__setattr__(self, "partition_by", tuple(self.partition_by))

@@ -10,6 +10,7 @@ DECIDING_FILE = "nodes/transactions/autoscaling/deciding.py"
 AUTOSCALING = "tests/laws/test_autoscaling.py"
 
 FOLDERS = ("tests/unit/nodes/file_sinks/test_folders.py",)
+DEAD_ROWS = ("tests/unit/nodes/file_sinks/test_dead_rows.py",)
 FORMATS = ("tests/unit/nodes/file_sinks/test_formats.py",)
 SINK = ("tests/unit/nodes/file_sinks/test_sink.py",)
 STORES = ("tests/integration/file_sinks/test_stores.py",)
@@ -147,6 +148,27 @@ FILES = (
         'builtin_types=_KEPT, order="deterministic")',
         "builtin_types=_KEPT)",
         tests=FORMATS,
+    ),
+    Mutant(
+        "a promised batch with dead rows is repeated without them",
+        "nodes/file_sinks/partition.py",
+        "self._files(batch, found.sets_aside)",
+        "self._files(batch, self._target.sets_aside)",
+        tests=DEAD_ROWS,
+    ),
+    Mutant(
+        "a row that fits alone is dead for its neighbour",
+        "nodes/file_sinks/dead_rows.py",
+        "            if len(half) == 1:\n",
+        "            if len(half) <= 2:\n",
+        tests=DEAD_ROWS,
+    ),
+    Mutant(
+        "dead rows count among the rows of files",
+        "nodes/file_sinks/partition.py",
+        "rows + len(batch.rows) - len(files.dead),",
+        "rows + len(batch.rows),",
+        tests=DEAD_ROWS,
     ),
     Mutant(
         "a name of a folder is taken over",

@@ -28,8 +28,8 @@ _VERSION = 1
 class Commit(msgspec.Struct, frozen=True):
     """The rows of one partition from offset ``first`` to ``end`` (exclusive).
 
-    ``before`` and ``after``: what the reader needs at both ends to drop duplicates. ``rows`` and ``files`` count those
-    of all commits up to this one.
+    ``before`` and ``after``: what the reader needs at both ends to drop duplicates. ``rows``, ``files`` and ``dead``
+    count those of all commits up to this one; ``dead``: rows that fit no file, which ``sets_aside`` allows.
     """
 
     number: int
@@ -39,6 +39,8 @@ class Commit(msgspec.Struct, frozen=True):
     after: dict[str, Any]
     rows: int
     files: int
+    dead: int = 0
+    sets_aside: bool = False
     version: int = _VERSION
 
 

@@ -9,6 +9,7 @@ import msgspec
 from holon.files import Files
 from nodes.errors import RunFailed, SettingsError
 from nodes.file_sinks.commits import FOLDER
+from nodes.file_sinks.dead_rows import inferred
 from nodes.file_sinks.folders import Folders
 from nodes.file_sinks.formats import format_of
 from nodes.file_sinks.partition import BATCH_BYTES, BATCH_ROWS, FileTarget, PartitionFiles
@@ -68,6 +69,7 @@ class FileSink:
             self.incarnations,
             self._fix_columns,
             self._no_success,
+            files.on_error == "dead-letter",
             batch_rows,
             batch_bytes,
         )
@@ -93,6 +95,11 @@ class FileSink:
     def file_count(self) -> int:
         """Files, also of other processes."""
         return sum(each.totals[1] for each in self._partitions)
+
+    @property
+    def dead(self) -> int:
+        """Rows that fit no file."""
+        return sum(each.dead for each in self._partitions)
 
     @property
     def offsets(self) -> list[int]:
@@ -140,7 +147,8 @@ class FileSink:
     def succeed(self) -> None:
         """Mark the folder as complete; to be called when no row can come any more and all are written."""
         content = {"job": self._job, "topic": self.topic, "ends": self.offsets, "rows": self.rows}
-        self._store.put(SUCCESS, msgspec.json.encode({**content, "files": self.file_count}))
+        counts = {"files": self.file_count, "dead": self.dead}
+        self._store.put(SUCCESS, msgspec.json.encode({**content, **counts}))
         self._may_have_success = True
 
     def _attach(self) -> None:
@@ -187,10 +195,15 @@ class FileSink:
                 )
         return found.incarnations
 
-    def _fix_columns(self, payloads: list[bytes]) -> None:
+    def _fix_columns(self, payloads: list[bytes], sets_aside: bool) -> bool:
         """Columns are those of the first rows, of whatever partition, if nothing is declared."""
+        if self._known_columns is None and (known := self._store.read(_COLUMNS)) is not None:
+            self._use_columns(known)
         if self._known_columns is None:
-            self._use_columns(self._format.inferred(payloads))
+            found = inferred(self._format, payloads) if sets_aside else self._format.inferred(payloads)
+            if found is not None:
+                self._use_columns(found)
+        return self._known_columns is not None
 
     def _use_columns(self, columns: bytes) -> None:
         """The first columns that any process gives stay."""
@@ -214,6 +227,7 @@ def summary(sink: FileSink, name: str, *, complete: bool) -> dict[str, Any]:
         "format": sink.files.format,
         "rows": sink.rows,
         "files": sink.file_count,
+        "dead": sink.dead,
         "rows_written": sink.rows_written,
         "files_written": sink.files_written,
         "offsets": sink.offsets,

@@ -50,6 +50,10 @@ def sink(
     commit_after: Annotated[
         str | None, typer.Option("--commit-after", metavar="DURATION", help="A row is in a file after so long (1m).")
     ] = None,
+    on_error: Annotated[
+        str | None,
+        typer.Option("--on-error", metavar="fail|dead-letter", help="A row that fits no file (default: as declared)."),
+    ] = None,
     bounded: Annotated[
         bool, typer.Option("--bounded", help="Write what the outputs have now, and end; else until the job has ended.")
     ] = False,
@@ -64,8 +68,10 @@ def sink(
     started_s = time.monotonic()
     settings = given.settings()
     declared = job_named(job, settings)
-    options = {"format": format, "partition_by": partition_by, "time": time_field, "commit_after": commit_after}
+    options = {"format": format, "partition_by": partition_by, "time": time_field}
+    options |= {"commit_after": commit_after, "on_error": on_error}
     chosen = _chosen(declared, job, output, to, {name: value for name, value in options.items() if value is not None})
+    from nodes.file_sinks.dead_rows import DEAD_FOLDER
     from nodes.file_sinks.run import JobEnd, run_sinks
     from nodes.file_sinks.sink import summary
     from nodes.runtime.log_opening import open_settings_log
@@ -96,7 +102,10 @@ def sink(
         emit_json({"job": declared.name, "sinks": rows, "complete": complete, "wall_s": time.monotonic() - started_s})
     else:
         for row in rows:
-            print(f"{row['to']}: {row['rows']:,} rows in {row['files']:,} files{', complete' if complete else ''}")
+            dead = f", {row['dead']:,} rows fit no file ({DEAD_FOLDER})" if row["dead"] else ""
+            print(
+                f"{row['to']}: {row['rows']:,} rows in {row['files']:,} files{dead}{', complete' if complete else ''}"
+            )
     requests.end_if_interrupted()
 
 
@@ -120,11 +129,11 @@ def _chosen(
             found = job.outputs[names[0]]
             row = None if found.files is None else found.files.row
             return {names[0]: (found, Files(to, partition_by=[*filter(None, fields.split(","))], row=row, **options))}
-        after = options.pop("commit_after", None)
+        changed = {name: options.pop(name) for name in ("commit_after", "on_error") if name in options}
         if options:
             fail(2, f"--{sorted(options)[0].replace('_', '-')} belongs to --to PATH; the job declares the rest itself")
         chosen = {
-            name: (each, each.files if after is None else replace(each.files, commit_after=after))
+            name: (each, replace(each.files, **changed))
             for name, each in job.outputs.items()
             if each.files is not None and output in (None, name)
         }
@@ -180,6 +189,7 @@ def _shown(sinks: Sequence[FileSink]) -> Iterator[Any]:
     def text() -> str:
         return "; ".join(
             f"{sink.files.path}: {sink.rows:,} rows in {sink.file_count:,} files, {sink.behind():,} to come"
+            + (f", {sink.dead:,} fit no file" if sink.dead else "")
             for sink in sinks
         )
 

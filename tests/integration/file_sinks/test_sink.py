@@ -205,6 +205,24 @@ def test_a_run_whose_files_cannot_be_written_fails_and_names_the_reason_and_no_f
     stage.log.close()
 
 
+def test_rows_that_fit_no_file_end_a_sink_by_name_or_are_set_aside(tmp_path: Path):
+    stage = Stage(tmp_path)
+    run = stage.open(FLOW)
+    with stage.fleet(1, FLOW) as fleet:
+        fleet.start()
+        stage.feed(400)
+        stage.finish(run, fleet)
+    to = ("--output", "main", "--to", str(tmp_path / "out" / "{nothing}"), "--bounded")
+    said = sink(stage, tmp_path, *to).json(1)["error"]["message"]
+    assert "has no folder: it has no field 'nothing'" in said and "--on-error dead-letter" in said
+    told = sink(stage, tmp_path, *to, "--on-error", "dead-letter").json()
+    assert told["complete"] and (told["sinks"][0]["rows"], told["sinks"][0]["dead"]) == (0, 80)
+    files = (tmp_path / "out" / "_dead").glob("*.jsonl")
+    rows = [json.loads(row) for file in files for row in file.read_text().splitlines()]
+    assert Counter(row["row"] for row in rows) == stage.results("filed.files.1")
+    stage.log.close()
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_sink_waits_for_its_job_and_leaves_at_a_signal(tmp_path: Path, number: int, code: int):
     stage = Stage(tmp_path)
@@ -224,6 +242,7 @@ def test_a_sink_waits_for_its_job_and_leaves_at_a_signal(tmp_path: Path, number:
         (["--output", "main", "--to", "x", "--format", "xml"], "files are csv, jsonl, parquet, got 'xml'"),
         (["--format", "csv"], "--format belongs to --to PATH"),
         (["--output", "late"], "declares no files: give --to PATH"),
+        (["--on-error", "stop"], 'on_error must be "fail" or "dead-letter"'),
         (["--commit-after", "soon"], "commit_after: a duration is"),
     ],
 )

@@ -229,7 +229,7 @@ def test_a_success_mark_goes_when_rows_come_after_it():
     sink.turn(0.0)
     assert sink.caught_up()
     sink.succeed()
-    assert store.values["_SUCCESS"] == b'{"job":"shop","topic":"totals","ends":[3],"rows":3,"files":1}'
+    assert store.values["_SUCCESS"] == b'{"job":"shop","topic":"totals","ends":[3],"rows":3,"files":1,"dead":0}'
     again = sink_of(log, store)
     again.turn(0.0, flush=True)
     assert "_SUCCESS" in store.values
