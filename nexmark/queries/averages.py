@@ -7,6 +7,7 @@ have, one partition averages.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 
 from holon import WCRDT, Assigner, Batch, Context, GlobalWindow, ProcessingFunction, Window, WLocal, on_window
 from nexmark.model import AUCTION, BID, PERSON, WINDOW_MS
-from nexmark.queries.bag import Bag, Columns
-from wcrdt import ColumnsOf, Max, Tumbling
+from wcrdt import ColumnsOf, Max, RowColumns, RowLog, Tumbling
 
+Ints = NDArray[np.int64]
 NUMBERS = np.iinfo(np.int64)
 DENSE = 1 << 24
 """Up to this spread of auctions' numbers a table of all of them beats searching among those that are there."""
@@ -29,8 +30,8 @@ class Averages(ProcessingFunction[Any]):
     """The windowed form, as Holon evaluates it: auctions and bids of the same window meet."""
 
     windows: Assigner = Tumbling(WINDOW_MS)
-    sales = WCRDT(Bag(4), windows)
-    bids = WLocal(Bag(3), windows)
+    sales = WCRDT(RowLog(4), windows)
+    bids = WLocal(RowLog(3), windows)
     best = WCRDT(ColumnsOf(Max()), windows, stage=1)
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
@@ -47,8 +48,8 @@ class Averages(ProcessingFunction[Any]):
 
     @on_window(sales)
     async def join(self, window: Window, ctx: Context) -> None:
-        sales = await self.sales.window_value(window)
-        sold, categories, prices = best_bids(sales, await self.bids.window_value(window))
+        sales = ints(await self.sales.window_value(window))
+        sold, categories, prices = best_bids(sales, ints(await self.bids.window_value(window)))
         if len(sold):
             at = np.full(len(sold), min(window.end_ms, FAR_FUTURE_MS) - 1, dtype=np.int64)
             self.best.insert_many(((sold, categories), prices), at)
@@ -70,8 +71,8 @@ class Averages(ProcessingFunction[Any]):
 class OfficialAverages(Averages):
     """The official form, not windowed: the final state of a bounded input."""
 
-    sales = WCRDT(Bag(4), GlobalWindow())
-    bids = WLocal(Bag(3), GlobalWindow())
+    sales = WCRDT(RowLog(4), GlobalWindow())
+    bids = WLocal(RowLog(3), GlobalWindow())
     best = WCRDT(ColumnsOf(Max()), GlobalWindow(), stage=1)
 
     @on_window(sales)
@@ -86,7 +87,12 @@ class OfficialAverages(Averages):
         return {"category": category, "avg": average}
 
 
-def best_bids(sales: Columns, bids: Columns) -> NDArray[np.int64]:
+def ints(columns: RowColumns) -> list[Ints]:
+    """The columns of rows that are ints of 64 bits, without a copy."""
+    return [np.asarray(column, np.int64) for column in columns]
+
+
+def best_bids(sales: Sequence[Ints], bids: Sequence[Ints]) -> Ints:
     """Of each sale its auction, category, and the price of the best bid that came while it was open, if one did."""
     order = np.argsort(sales[0], kind="stable")
     sale, category, opens, expires = (column[order] for column in sales)
@@ -109,7 +115,7 @@ def best_bids(sales: Columns, bids: Columns) -> NDArray[np.int64]:
     return np.vstack([sale[sold], category[sold], best[sold]])
 
 
-def _found(sale: NDArray[np.int64], auctions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _found(sale: Ints, auctions: Ints) -> tuple[Ints, Ints]:
     """For each bid's auction the first of the sales of that number, which ascend, and how many there are."""
     low, spread = int(sale[0]), int(sale[-1]) - int(sale[0])
     if spread >= DENSE:

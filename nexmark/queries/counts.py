@@ -7,13 +7,23 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nexmark.queries.bag import Columns
 from wcrdt import DecodeError, Lattice
 
 Ints = NDArray[np.int64]
 
 _DENSE = 1 << 20
 """Up to this spread of keys, counting into an array of their range beats sorting them."""
+
+
+class Columns(tuple[Ints, ...]):
+    """Columns of one length; equal if all their numbers are."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Columns) and np.array_equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Counted(NamedTuple):

@@ -4,7 +4,7 @@
 
 Nanoseconds of CPU a row, medians of rounds that take turns. *insert*: a batch into a window that knows its keys.
 *first*: the same into an empty window. *insert and wire*: it becomes bytes and comes back. *read*: the value, as the
-query reads it. A batch of q8 has few persons and sellers: 2 and 6 of a hundred events. Bids of q4 are all new ones.
+query reads it. A batch of q8 has few persons and sellers: 2 and 6 of a hundred events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from nexmark.queries.bag import Bag as Rows
 from nexmark.queries.counts import KeyCounts
 from nexmark.queries.people import Named, Numbers
 from wcrdt import Bag, ColumnsOf, GCounter, Max
@@ -52,12 +51,7 @@ def pairs(rows: int, keys: int, persons: int, sellers: int) -> dict[str, dict[st
     auctions, ones = draw.integers(0, keys, rows), np.ones(rows, np.int64)
     came = np.arange(persons), [f"person {number % 97}" for number in range(persons)]
     sell = draw.integers(0, persons, sellers)
-    bids = auctions, np.sort(draw.integers(0, 10_000, rows)), draw.integers(1, 10**6, rows)
     return {
-        "bids of q4": {
-            "nexmark": {"first": lambda: Rows(3).insert_many(bids, actor=2)},
-            "general": {"first": lambda: Bag[tuple[int, ...]]().insert_many(bids, actor=2)},
-        },
         "counts of q5": {
             "nexmark": steps(KeyCounts(), auctions, tuple),
             "general": steps(ColumnsOf(GCounter()), (auctions, ones), KeyedView.columns),
@@ -83,7 +77,6 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     heights = {
-        "bids of q4": options.rows,
         "counts of q5": options.rows,
         "persons of q8": options.persons,
         "sellers of q8": options.sellers,

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexmark.queries.averages import DENSE, best_bids
-from nexmark.queries.bag import Columns
+from nexmark.queries.averages import DENSE, Ints, best_bids
 from wcrdt.lattices.keyed.packing import narrow, widened
 
 SMALL = st.integers(-3, 8)
@@ -20,8 +19,8 @@ BIDS = st.lists(st.tuples(SMALL, st.integers(-5, 25), st.integers(-(2**63), 2**6
 LEAST, MOST = -(2**63), 2**63 - 1
 
 
-def columns(rows: list[tuple[int, ...]], width: int) -> Columns:
-    return Columns(np.array(rows, dtype=np.int64).reshape(-1, width).T)
+def columns(rows: list[tuple[int, ...]], width: int) -> list[Ints]:
+    return list(np.array(rows, dtype=np.int64).reshape(-1, width).T)
 
 
 @given(SALES, BIDS, SPREAD)

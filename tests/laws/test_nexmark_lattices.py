@@ -4,26 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from nexmark.queries.bag import Bag
 from nexmark.queries.counts import KeyCounts
 from nexmark.queries.people import Named, Numbers
 from wcrdt import DecodeError, check_laws
 from wcrdt.lattices.keyed.packing import narrow
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
-
-
-def test_a_bag_keeps_the_laws() -> None:
-    check_laws(Bag(2), st.tuples(NUMBERS, NUMBERS))
-
-
-def test_a_bag_gives_its_rows_as_columns_in_order() -> None:
-    bag = Bag(2)
-    bag.insert_many((np.array([3, 1]), np.array([30, 10])), actor=1)
-    bag.insert((2, 20), actor=0)
-    first, second = bag.value
-    assert first.tolist() == [2, 3, 1]
-    assert second.tolist() == [20, 30, 10]
 
 
 def test_counts_keep_the_laws() -> None:
@@ -80,15 +66,3 @@ def test_one_number_may_have_two_names() -> None:
     named = Named()
     named.insert_many((np.array([2, 1, 2]), ["b", "a", "a"]))
     assert named.value == ((1, "a"), (2, "a"), (2, "b"))
-
-
-def test_a_delta_of_a_bag_has_only_what_is_new_and_fits_wherever_it_comes() -> None:
-    bag, first, second = Bag(1), Bag(1), Bag(1)
-    deltas = [bag.insert_many((np.arange(start, start + 3),), actor=1) for start in (0, 3, 6)]
-    assert [len(delta.value[0]) for delta in deltas] == [3, 3, 3]
-    for delta in deltas:
-        first.merge(delta)
-    for delta in (deltas[2], deltas[0], bag, deltas[1]):
-        second.merge(delta)
-    assert first == second == bag
-    assert second.value[0].tolist() == list(range(9))
