@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from deploy.mutants.flows.unions import UNIONS
+from deploy.mutants.kafka.fetches import FETCHES
 from deploy.mutants.keyed.lookups import LOOKUPS
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
 from deploy.mutants.planted_code import CODE, LARGEST, SIMULATED, VERSIONS
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
-from deploy.mutants.planted_files import FETCHES, FILES, JOINS, SCALING
+from deploy.mutants.planted_files import FILES, JOINS, SCALING
 from deploy.mutants.planted_flows import FLOWS
 from deploy.mutants.planted_handlers import DRIVEN_BY_DATA, HANDLERS, SHARDS, WINDOWS
 from deploy.mutants.planted_machine import MACHINE

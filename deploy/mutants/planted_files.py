@@ -1,4 +1,4 @@
-"""Bugs in outputs as files: commits, batches, formats; in autoscaling; and in fetches from Kafka."""
+"""Bugs in outputs as files: commits, batches, formats; and in autoscaling."""
 
 from __future__ import annotations
 
@@ -260,65 +260,6 @@ SCALING = tuple(
             ("tests/unit/nodes/transactions/autoscaling/test_autoscaler.py",),
         ),
     )
-)
-
-FETCHES = (
-    Mutant(
-        "a new session of fetches has the positions of the one before",
-        "nodes/log/kafka/direct/fetched/session.py",
-        "                place.sent_offset = -1\n",
-        "                pass\n",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
-    ),
-    Mutant(
-        "a partition that the broker has forgotten is not named again where its position is the same",
-        "nodes/log/kafka/direct/fetched/session.py",
-        "for where in places.keys() - self.places.keys():",
-        "for where in ():",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
-    ),
-    Mutant(
-        "a partition that is no longer read stays in the session of fetches",
-        "nodes/log/kafka/direct/fetched/session.py",
-        "if where not in places]",
-        "if where in ()]",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
-    ),
-    Mutant(
-        "of a partition that is paused records are requested",
-        "nodes/log/kafka/direct/fetch_requests.py",
-        "if where not in self._paused}",
-        "if where}",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
-    ),
-    Mutant(
-        "a partition goes on behind records that were dropped while it was paused",
-        "nodes/log/kafka/direct/fetch_requests.py",
-        "return place is not None and place.offset == offset",
-        "return place is not None",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
-    ),
-    Mutant(
-        "behind records that inflate too far the rest of an answer is read",
-        "nodes/log/kafka/direct/fetch_requests.py",
-        "                if not self._read_batches(place, run.at, run.end, found):\n                    return\n",
-        "                self._read_batches(place, run.at, run.end, found)\n",
-        tests=("tests/unit/nodes/log/kafka/direct/test_inflate.py",),
-    ),
-    Mutant(
-        "records of a paused partition that were on their way are dropped",
-        "nodes/log/kafka/consumer.py",
-        "if tail is not None and (tail.attached or tail.paused) else None",
-        "if tail is not None and tail.attached else None",
-        tests=("tests/unit/nodes/log/kafka/test_consumer.py",),
-    ),
-    Mutant(
-        "a refused log-in takes the records with it that came at the same time",
-        "nodes/log/kafka/consumer.py",
-        "                failed = self._noted(one, one.error()) or failed\n                continue\n",
-        "                failed = self._noted(one, one.error()) or failed\n                break\n",
-        tests=("tests/unit/nodes/log/kafka/test_consumer.py",),
-    ),
 )
 
 JOIN_TESTS = ("tests/unit/holon/dataflow/test_joins.py",)

@@ -81,11 +81,15 @@ def _open(address: LogAddress) -> Log:
     if scheme == "memory":
         return MemoryLog()
     if scheme == "kafka":
-        from nodes.log.kafka.log import CONNECT_TIMEOUT_S, KafkaLog  # comes with an extra; a plain install has none
+        from nodes.log.kafka.log import CONNECT_TIMEOUT_S, STALL_TIMEOUT_S, KafkaLog  # comes with an extra
 
-        connect_s = CONNECT_TIMEOUT_S if address.connect_timeout_s is None else address.connect_timeout_s
         return KafkaLog(
-            rest, address.kafka, prefix=address.prefix, connect_timeout_s=connect_s, timeout_s=address.timeout_s
+            rest,
+            address.kafka,
+            prefix=address.prefix,
+            connect_timeout_s=CONNECT_TIMEOUT_S if address.connect_timeout_s is None else address.connect_timeout_s,
+            timeout_s=address.timeout_s,
+            stall_timeout_s=STALL_TIMEOUT_S if address.stall_timeout_s is None else address.stall_timeout_s,
         )
     raise ValueError(
         f"{address.url!r}: unknown kind of log {scheme!r}; use embedded:PATH, a path, kafka:HOST:PORT, or memory:"

@@ -14,7 +14,8 @@ class LogAddress:
 
     ``url``: ``embedded:PATH``, ``kafka:HOST:PORT[,HOST:PORT...]`` or ``memory:``; ``prefix``: the beginning of topic
     names on the Kafka cluster. ``timeout_s``: how long its brokers may not answer; ``connect_timeout_s``: the same of
-    opening the log, None for the 5 s of commands in a terminal.
+    opening the log, None for the 5 s of commands in a terminal. ``stall_timeout_s``: after so long without records of a
+    partition its end is requested, 0: never; None for the 10 s of the settings.
     """
 
     url: str
@@ -24,6 +25,7 @@ class LogAddress:
     fsync_interval_ms: int = 1000
     timeout_s: float = 15.0
     connect_timeout_s: float | None = None
+    stall_timeout_s: float | None = None
 
     @property
     def bootstrap(self) -> str | None:

@@ -149,6 +149,11 @@ class Log(ABC):
         """So long a topic that another client has made may be unknown here."""
         return 0.0
 
+    @property
+    def stalled_reads(self) -> int:
+        """How often nothing arrived of a partition that had more records, so that its reading began anew."""
+        return 0
+
     @abstractmethod
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         """Create it; does nothing if it exists with the same number of partitions, else ``TopicExists``.

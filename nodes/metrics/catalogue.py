@@ -57,6 +57,9 @@ METRICS: dict[str, Metric] = {
         ("partition", "state"),
     ),
     "holon_duplicates_suppressed": Metric("counter", "results made again and found on the log already, so not written"),
+    "holon_stalled_reads": Metric(
+        "counter", "how often a partition had records and none arrived, so that its reading began anew"
+    ),
     # --- event time ---
     "holon_currentInputWatermark": Metric("gauge", "event time of an owned partition, ms since 1970 UTC", PARTITION),
     "holon_frontier_ms": Metric(

@@ -138,6 +138,7 @@ def _of_node(node: Node, meter: Meter, now_s: float) -> dict[str, dict[Labels, f
         "holon_partitions_owned": len(owned),
         "holon_partitions_standby": len(node.work.runners) - len(owned),
         "holon_partitions_awaiting_schema": meter.awaiting_schema(),
+        "holon_stalled_reads": meter.stalled_reads(),
         "holon_standby_results_published": node.work.replicas.published,
         "holon_promotions": node.work.replicas.promotions,
         "holon_standby_restarts": node.work.replicas.restarts,

@@ -23,7 +23,11 @@ def log_address(settings: Settings) -> LogAddress:
     if log.kind == "kafka":
         properties = settings.kafka_properties()
         return LogAddress(
-            f"kafka:{properties.pop('bootstrap.servers')}", properties, log.prefix, timeout_s=log.timeout_ms / 1000
+            f"kafka:{properties.pop('bootstrap.servers')}",
+            properties,
+            log.prefix,
+            timeout_s=log.timeout_ms / 1000,
+            stall_timeout_s=log.stall_timeout_ms / 1000,
         )
     if log.kind == "memory":
         where = f"log.kind = memory (from {settings.origin('log.kind')})"

@@ -62,6 +62,9 @@ class LogSettings(Section):
     bootstrap: str | None = setting(None, "HOST:PORT[,HOST:PORT...] of the Kafka brokers")
     prefix: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{0,100}$")] = setting("", "precedes the names of Kafka topics")
     timeout_ms: Positive = setting(15_000, "how long a node waits for Kafka's brokers before it gives up")
+    stall_timeout_ms: NotNegative = setting(
+        10_000, "with Kafka: time without records of a partition after which its end is requested; 0: never"
+    )
     transactional_outputs: bool = setting(
         False, "with Kafka: outputs of a batch in one transaction, for readers of what is committed"
     )

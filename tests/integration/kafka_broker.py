@@ -82,7 +82,7 @@ def _listener(name: str) -> str:
     return next(one for one in listeners.split(",") if f"{name}://" in one).rpartition("//")[2]
 
 
-def session_log(folder: Path, properties: Mapping[str, str] | None = None, **options: int) -> KafkaLog:
+def session_log(folder: Path, properties: Mapping[str, str] | None = None, **options: float) -> KafkaLog:
     """A log of its own on the session's broker; the same folder gives the same log."""
     return patient_log(session_bootstrap(), properties, prefix=session_prefix(folder), **options)
 

@@ -158,31 +158,13 @@ class Quorum:
         )
         name = topic.encode()
         body = struct.pack(">iBB", _TIMEOUT_MS, 2, len(name) + 1) + name + bytes([len(replicas) + 1]) + rows + b"\0\0"
-        answer = self._ask_controller(ALTER_REASSIGNMENTS, b"\0" + body)
+        answer = ask_controller(self.bootstrap, ALTER_REASSIGNMENTS, b"\0" + body)
         assert answer[1 + 4 : 1 + 4 + 2] == b"\0\0", answer
         self.await_all_in_sync(topic, replicas)
 
     def throttle(self, client_id: str, bytes_per_s: float | None) -> None:
         """Quotas of a client at each broker, for writing and reading; None: as much as it likes."""
-        ops = b"".join(
-            struct.pack(">h", len(name)) + name + struct.pack(">d?", bytes_per_s or 0.0, bytes_per_s is None)
-            for name in (b"producer_byte_rate", b"consumer_byte_rate")
-        )
-        kind, name = b"client-id", client_id.encode()
-        entity = struct.pack(">ih", 1, len(kind)) + kind + struct.pack(">h", len(name)) + name
-        answer = self._ask_controller(ALTER_QUOTAS, struct.pack(">i", 1) + entity + struct.pack(">i", 2) + ops + b"\0")
-        _, rows, error = struct.unpack_from(">iih", answer)
-        assert (rows, error) == (1, 0), answer
-
-    def _ask_controller(self, api: int, body: bytes) -> bytes:
-        """The answer of a broker, which passes it on to the controller. ``body`` begins behind the client's name."""
-        host, _, port = self.bootstrap.partition(",")[0].rpartition(":")
-        with socket.create_connection((host, int(port)), PLENTY_S) as connection:
-            request = struct.pack(">hhih", api, 0, 1, 4) + b"test" + body
-            connection.sendall(struct.pack(">i", len(request)) + request)
-            with connection.makefile("rb") as answers:
-                size, _ = struct.unpack(">ii", answers.read(8))
-                return answers.read(size - 4)
+        throttle(self.bootstrap, client_id, bytes_per_s)
 
     # --- accidents ---------------------------------------------------------------------------------------------------
 
@@ -219,3 +201,27 @@ class Quorum:
 def _is_led(error: KafkaError | None) -> bool:
     """Whether the controller says of a partition that its preferred replica leads it."""
     return error is None or error.code() == KafkaError.ELECTION_NOT_NEEDED
+
+
+def throttle(bootstrap: str, client_id: str, bytes_per_s: float | None) -> None:
+    """As ``Quorum.throttle``, of any brokers."""
+    ops = b"".join(
+        struct.pack(">h", len(name)) + name + struct.pack(">d?", bytes_per_s or 0.0, bytes_per_s is None)
+        for name in (b"producer_byte_rate", b"consumer_byte_rate")
+    )
+    kind, name = b"client-id", client_id.encode()
+    entity = struct.pack(">ih", 1, len(kind)) + kind + struct.pack(">h", len(name)) + name
+    answer = ask_controller(bootstrap, ALTER_QUOTAS, struct.pack(">i", 1) + entity + struct.pack(">i", 2) + ops + b"\0")
+    _, rows, error = struct.unpack_from(">iih", answer)
+    assert (rows, error) == (1, 0), answer
+
+
+def ask_controller(bootstrap: str, api: int, body: bytes) -> bytes:
+    """The answer of a broker, which passes it on to the controller. ``body`` begins behind the client's name."""
+    host, _, port = bootstrap.partition(",")[0].rpartition(":")
+    with socket.create_connection((host, int(port)), PLENTY_S) as connection:
+        request = struct.pack(">hhih", api, 0, 1, 4) + b"test" + body
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        with connection.makefile("rb") as answers:
+            size, _ = struct.unpack(">ii", answers.read(8))
+            return answers.read(size - 4)

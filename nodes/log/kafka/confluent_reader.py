@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from holon.columnar.record_parts import RecordParts
@@ -20,6 +22,8 @@ Where = tuple[str, int]
 AT_END = KafkaError(KafkaError._PARTITION_EOF)
 _TAKE = 10_000
 _PIECE = 500  # room for so many is made each time
+BUSY_BYTES = 1 << 20
+"""Where so many arrive at once, a partition may wait until others have had their turn."""
 
 
 class PartitionEvent:
@@ -64,6 +68,13 @@ class Reader(Protocol):
     def pause(self, partitions: Sequence[KafkaPartition]) -> None:
         """Request no more of these until they are assigned again; records on their way may still be given."""
 
+    def restart(self, partition: KafkaPartition) -> None:
+        """Begin its reading anew at this offset, with as little as possible of what was known of it."""
+
+    def held_s(self, where: Where) -> float:
+        """When its records last had to wait for a quota, or for those of others, by ``time.monotonic``."""
+        ...
+
     def take(self, timeout_s: float) -> list[Arrived]:
         """Wait at most so long for the first record or event, and take what is there then, in order."""
         ...
@@ -72,17 +83,42 @@ class Reader(Protocol):
         """Leave the brokers; safe to call twice."""
 
 
+class Throttle:
+    """Until when the broker holds answers back; 0: not known."""
+
+    def __init__(self) -> None:
+        self.until_s = float("-inf")
+
+    def note(self, event: Any) -> None:
+        """Called by confluent-kafka while a client is polled."""
+        self.until_s = max(self.until_s, time.monotonic() + event.throttle_time)
+
+
 class ConfluentReader:
-    """One consumer. ``without_headers``: a topic whose identities are not read."""
+    """One consumer. ``without_headers``: a topic whose identities are not read; ``throttle``: noted by the consumer."""
 
     def __init__(
-        self, consumer: Consumer, requested_headers: RequestedHeaders, without_headers: str | None = None
+        self,
+        consumer: Consumer,
+        requested_headers: RequestedHeaders,
+        without_headers: str | None = None,
+        throttle: Throttle | None = None,
     ) -> None:
         self._consumer: Any = consumer
         self._requested_headers = requested_headers
         self._bare = without_headers
         self._epochs: dict[Where, int] = {}
         self._paused: set[Where] = set()
+        self._throttle = Throttle() if throttle is None else throttle
+        self._busy_s = float("-inf")
+
+    @classmethod
+    def connect(
+        cls, config: Mapping[str, Any], requested_headers: RequestedHeaders, without_headers: str | None = None
+    ) -> Self:
+        """With a consumer of its own; raises ``KafkaException`` where its properties are refused."""
+        throttle = Throttle()
+        return cls(Consumer({**config, "throttle_cb": throttle.note}), requested_headers, without_headers, throttle)
 
     def close(self) -> None:
         if self._consumer is not None:
@@ -115,6 +151,20 @@ class ConfluentReader:
         self.incremental_unassign(partitions)
         self._paused |= {(one.topic, one.partition) for one in partitions}
 
+    def restart(self, partition: KafkaPartition) -> None:
+        """See ``Reader``; a leader that has lost what was read is found out by the epoch, as before."""
+        epoch = self.epoch_at(partition.topic, partition.partition)
+        with contextlib.suppress(KafkaException):  # the client may have lost it
+            self.incremental_unassign([partition])
+        if epoch >= 0:
+            partition = KafkaPartition(partition.topic, partition.partition, partition.offset, leader_epoch=epoch)
+        self.incremental_assign([partition])
+        self._consumer.resume([partition])  # the client keeps pauses over assignments
+
+    def held_s(self, where: Where) -> float:
+        """See ``Reader``; of all partitions alike."""
+        return max(self._busy_s, self._throttle.until_s)
+
     def epoch_at(self, topic: str, partition: int) -> int:
         """The leader's epoch of the last record that was taken; -1 if it is not known."""
         return self._epochs.get((topic, partition), -1)
@@ -140,6 +190,8 @@ class ConfluentReader:
                 found.append(PartitionEvent(message.topic(), message.partition() or 0, message.offset() or 0, error))
         if where is not None:
             found.append(self._piece(messages[first:], where))
+        if len(messages) >= _TAKE or sum(one[2].size for one in found if isinstance(one, tuple)) >= BUSY_BYTES:
+            self._busy_s = time.monotonic()
         return found
 
     def _piece(self, messages: Sequence[Any], where: Where) -> tuple[str, int, RecordRun]:

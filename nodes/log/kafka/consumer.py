@@ -12,9 +12,10 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from nodes.log.checks import out_of_range
 from nodes.log.contract import FetchedRecords, LogError, LogTruncated, TopicPartition
 from nodes.log.kafka.columns import Tail, TakenPieces
-from nodes.log.kafka.confluent_reader import PartitionEvent, Reader
+from nodes.log.kafka.confluent_reader import PartitionEvent, Reader, Where
 from nodes.log.kafka.errors import DAMAGED, OUT_OF_RANGE, Connection, is_truncation, reason
 from nodes.log.kafka.retry_policy import Remedy, remedy
+from nodes.log.kafka.stalled_partitions import STALL_TIMEOUT_S, StallWatch
 from nodes.log.kafka.topics import TopicAdmin
 
 END_MAX_AGE_S = 0.005
@@ -30,7 +31,7 @@ _NO_NUMBERS = np.empty(0, np.int64)
 class Follower:
     """Belongs to one thread at a time. ``prefix`` precedes the topics' names on the broker.
 
-    ``columns``: values are given as ``BinaryColumn``.
+    ``columns``: values are given as ``BinaryColumn``. ``stalls``: notices partitions of which nothing arrives.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Follower:
         connection: Connection,
         prefix: str,
         timeout_s: float,
+        stalls: StallWatch | None = None,
         columns: bool = False,
     ) -> None:
         self._reader = reader
@@ -48,6 +50,7 @@ class Follower:
         self._connection = connection
         self._prefix = prefix
         self._timeout_s = timeout_s
+        self._stalls = StallWatch(topics.request_ends, STALL_TIMEOUT_S) if stalls is None else stalls
         self._tails: dict[TopicPartition, Tail] = {}
         self._places: dict[tuple[str, int], TopicPartition] = {}  # by the topics' names on the broker
         self._learned: set[str] = set()
@@ -101,9 +104,9 @@ class Follower:
             ready = [tail.where for tail, position in tails if self._is_ready(tail, position)]
             now_s = time.monotonic()
             left_s = deadline - now_s
+            for tail, _ in tails:
+                tail.used_s = now_s
             if pumped and (ready or left_s <= 0):
-                for tail, _ in tails:
-                    tail.used_s = now_s
                 return ready
             self._pump(0 if ready else max(0.0, min(left_s, _SLICE_S)))
             pumped = True
@@ -253,6 +256,9 @@ class Follower:
 
     # --- the reader -------------------------------------------------------------------------------------------------
 
+    def _name(self, tail: Tail) -> Where:
+        return self._prefix + tail.where.topic, tail.where.partition
+
     def _kafka(self, where: TopicPartition, offset: int) -> KafkaPartition:
         return KafkaPartition(self._prefix + where.topic, where.partition, offset)
 
@@ -297,9 +303,24 @@ class Follower:
                 tail.add_piece(piece)
                 if tail.is_full() and not tail.paused:
                     self._pause(tail)
-        self._pumped_s = time.monotonic()
+        self._pumped_s = now_s = time.monotonic()
         if failed is not None:  # only now: what came with it would be passed over
             raise failed
+        if self._stalls.is_due(now_s):
+            self._begin_stalled_anew(now_s)
+
+    def _begin_stalled_anew(self, now_s: float) -> None:
+        """Reading of partitions of which nothing arrives, although the log has more, begins anew where it was."""
+        used = [tail for tail in self._tails.values() if now_s - tail.used_s < UNUSED_S]
+        tails = [tail for tail in used if tail.problem is None and not tail.is_full()]
+        for tail in self._stalls.check(now_s, tails, lambda tail: self._reader.held_s(self._name(tail))):
+            if not tail.attached:
+                self._attach(tail)
+                continue
+            try:
+                self._reader.restart(self._kafka(tail.where, tail.fetched))
+            except KafkaException as error:
+                raise self._connection.translated(reason(error), _reading(tail.where, tail.fetched)) from error
 
     def _tail_at_place(self, topic: str, partition: int) -> Tail | None:
         where = self._places.get((topic, partition))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import KafkaException
 from numpy.typing import NDArray
 
 from nodes.compiled import loading as compiled
@@ -34,6 +34,7 @@ from nodes.log.kafka.direct.chosen_sender import ChosenSender
 from nodes.log.kafka.direct.consumer import DirectReader
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import Sender
+from nodes.log.kafka.stalled_partitions import STALL_TIMEOUT_S, StallWatch
 from nodes.log.kafka.topics import SPREAD_S, TopicAdmin
 from nodes.log.kafka.unacknowledged_writes import Unanswered
 from nodes.log.kafka.unordered_producer import LooseWriter, without_memory
@@ -51,6 +52,7 @@ class KafkaLog(Log):
 
     Several threads may append; everything else takes turns. ``prefix`` precedes the topics' names on the broker,
     so that several logs share a cluster. After ``timeout_s`` without an answer a call raises ``LogUnavailable``.
+    ``stall_timeout_s``: after so long without records of a partition its end is requested; 0: never.
 
     Kafka keeps the contract, with these limits (docs/design/kafka-log.md). A batch above the topic's
     ``max.message.bytes`` goes out in pieces. An append that fails for want of an answer may be on the log all the same.
@@ -68,13 +70,13 @@ class KafkaLog(Log):
         max_record_bytes: int = MAX_RECORD_BYTES,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         timeout_s: float = TIMEOUT_S,
+        stall_timeout_s: float = STALL_TIMEOUT_S,
     ) -> None:
         self._connection = connection = Connection(bootstrap)
         self.prefix = prefix
-        self._max_record_bytes = max_record_bytes
+        self._max_record_bytes, self._timeout_s = max_record_bytes, timeout_s
         self._batch_bytes = max_record_bytes + _BATCH_MARGIN_BYTES
-        self._pid = OWN.id
-        self._lock = threading.RLock()
+        self._pid, self._lock = OWN.id, threading.RLock()
         self._writes_directly = client_config.writes_directly(properties or {})
         self._not_directly = client_config.not_read_directly(properties or {})
         base = client_config.common(bootstrap, properties or {})
@@ -85,24 +87,22 @@ class KafkaLog(Log):
             )
             self._consuming = client_config.consumer(base, connection.note)
             self._requested_headers: dict[str, Collection[str]] = {}
-            reader = ConfluentReader(Consumer(self._consuming), self._requested_headers)
+            reader = ConfluentReader.connect(self._consuming, self._requested_headers)
             writer = client_config.producer(base, connection.note, self._batch_bytes, timeout_s)
             self._appender = Appender(writer, connection, timeout_s)
             self._sending = client_config.sender(base, connection.note, self._batch_bytes, timeout_s)
             self._sender: Sender = Sender(self._sending, connection, timeout_s)
         except KafkaException as error:  # a property that librdkafka does not know, a certificate that is not there
             raise LogError(f"Kafka {bootstrap}: the properties are refused: {error.args[0].str()}") from None
-        self._follower = Follower(reader, self._topics, connection, prefix, timeout_s)
-        self._timeout_s = timeout_s
+        self._stalls = StallWatch(self._topics.request_ends, stall_timeout_s)
+        self._follower = Follower(reader, self._topics, connection, prefix, timeout_s, self._stalls)
         self._new_sender: Callable[[Mapping[str, Any]], Sender] = lambda config: Sender(config, connection, timeout_s)
         self._transactional: dict[str, Sender] = {}
         self._limited: dict[int, Sender] = {}
         loose_appender = partial(Appender, without_memory(writer), connection, timeout_s, renews=True)
         self._unanswered = Unanswered()
         self._loose = LooseWriter(self._sending, connection, loose_appender, self._unanswered)
-        parts = (self._topics, self._follower, self._appender, self._sender, self._transactional, self._limited)
-        self._parts = (*parts, self._loose)
-        self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
+        self._release_at_end()
         try:
             self._known = self._topics.listed(connect_timeout_s)
         except LogError:
@@ -113,6 +113,10 @@ class KafkaLog(Log):
     @property
     def topic_spread_s(self) -> float:
         return self._topics.spread_s
+
+    @property
+    def stalled_reads(self) -> int:
+        return self._stalls.count
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._check()
@@ -136,8 +140,7 @@ class KafkaLog(Log):
 
     def topics(self) -> dict[str, int]:
         self._check()
-        known = self._topics.listed(TIMEOUT_S)  # without the lock: nobody who reads waits for this answer
-        self._known = known
+        self._known = known = self._topics.listed(TIMEOUT_S)  # without the lock: no reader waits for this answer
         return dict(known)
 
     def use_transactions(
@@ -160,12 +163,13 @@ class KafkaLog(Log):
             return False
         with self._lock:
             bare = None if without_headers is None else self.prefix + without_headers
-            library = ConfluentReader(Consumer(self._consuming), self._requested_headers, bare)
+            library = ConfluentReader.connect(self._consuming, self._requested_headers, bare)
             direct = None if why else DirectReader(library, found, self._consuming, self._requested_headers, bare)
-            old, shared = self._follower, (self._topics, self._connection, self.prefix, self._timeout_s)
+            old, shared = self._follower, (self._topics, self._connection, self.prefix, self._timeout_s, self._stalls)
             self._follower = Follower(direct or library, *shared, columns=True)
             self._write_directly(found)
-            self._hold_parts()
+            self._finalizer.detach()
+            self._release_at_end()
             old.close()
         return True
 
@@ -176,7 +180,8 @@ class KafkaLog(Log):
         assert found is not None, "ensured"
         with self._lock:
             self._write_directly(found)
-            self._hold_parts()
+            self._finalizer.detach()
+            self._release_at_end()
 
     def _write_directly(self, found: compiled.Compiled) -> None:
         """Where that is wanted, and nothing is on its way that would lose its place."""
@@ -190,11 +195,10 @@ class KafkaLog(Log):
         self._new_sender = direct
         self._sender = direct(self._sending)
 
-    def _hold_parts(self) -> None:
-        """The parts to be released in the end have changed."""
-        self._finalizer.detach()
-        self._parts = (self._topics, self._follower, self._appender, self._sender, *self._parts[4:])
-        self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
+    def _release_at_end(self) -> None:
+        """The parts of now."""
+        parts = (self._topics, self._follower, self._appender, self._sender, self._transactional, self._limited)
+        self._finalizer = weakref.finalize(self, _release, *parts, self._loose, self._pid)
 
     def append(
         self,
@@ -321,9 +325,8 @@ class KafkaLog(Log):
         if not positions:
             time.sleep(timeout_s)
             return []
-        known = self._known
         for where in positions:
-            if not 0 <= where.partition < known.get(where.topic, 0):
+            if not 0 <= where.partition < self._known.get(where.topic, 0):
                 self._found(*where)
         with self._lock:
             return self._follower.wait(positions, timeout_s)
@@ -392,9 +395,6 @@ class KafkaLog(Log):
 def _release(*parts: Any) -> None:
     topics, follower, appender, sender, transactional, limited, loose, pid = parts
     if pid == OWN.id:
-        follower.close()
-        appender.close()
-        loose.close()
-        for one in dict.fromkeys([sender, *transactional.values(), *limited.values()]):
+        writers = dict.fromkeys([appender, loose, sender, *transactional.values(), *limited.values()])
+        for one in (follower, *writers, topics):
             one.close()
-        topics.close()

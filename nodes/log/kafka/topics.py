@@ -34,6 +34,20 @@ _REQUEST_S = 5.0
 """A request that a broker does not answer for so long is retried at another one."""
 
 
+class EndsRequest:
+    """Ends that were requested and are not waited for."""
+
+    def __init__(self, answers: Mapping[TopicPartition, Future[Any]]) -> None:
+        self._answers = answers
+
+    def found(self) -> dict[TopicPartition, int] | None:
+        """The ends; without those that the brokers have not given. None as long as an answer may come."""
+        if not all(answer.done() for answer in self._answers.values()):
+            return None
+        given = {where: answer.result() for where, answer in self._answers.items() if answer.exception() is None}
+        return {where: one.offset for where, one in given.items() if one.offset >= 0}
+
+
 class TopicAdmin:
     """Describes and changes topics. ``prefix`` precedes every name on the broker and is seen by nobody else.
 
@@ -180,6 +194,15 @@ class TopicAdmin:
                     raise problem from error
             time.sleep(POLL_INTERVAL_S)
             self._learn_leaders()
+
+    def request_ends(self, wheres: Iterable[TopicPartition]) -> EndsRequest:
+        """Request the ends of what is committed; the answers come beside the caller."""
+        requested = {where: KafkaPartition(self._prefix + where.topic, where.partition) for where in wheres}
+        queries: dict[Any, Any] = dict.fromkeys(requested.values(), OffsetSpec.latest())
+        answers = self._admin.list_offsets(
+            queries, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_S
+        )
+        return EndsRequest({where: answers[partition] for where, partition in requested.items()})
 
     def count(self, partitions: Callable[[], int]) -> int:
         """The result of ``partitions``. Passes on ``UnknownTopic`` once a topic has had time to reach all brokers."""

@@ -16,6 +16,7 @@ SHARED = (
     "holon_idle_seconds",
     "holon_unacknowledged_writes",
     "holon_lag_seconds",
+    "holon_stalled_reads",
     "holon_bad_messages",
     "holon_partitions_owned",
     "holon_partitions_standby",

@@ -96,6 +96,7 @@ class TransactionDesk(Desk):
             "holon_txn_external_failed": external.failed,
             "holon_txn_external_waiting": external.running,
             "holon_unacknowledged_writes": meter.plain.in_flight,
+            "holon_stalled_reads": meter.plain.stalled_reads(),
             "holon_bad_messages": node.bad_messages + node.ledger.bad_messages + claiming.member.bad_messages,
             "holon_partitions_owned": len(owned),
             "holon_partitions_standby": len(node.partitions) - len(owned),

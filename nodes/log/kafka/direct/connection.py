@@ -105,6 +105,9 @@ class Socket(Protocol):
 class Wire:
     """One connection, used by one thread at a time. After ``without_waiting`` only ``request`` waits."""
 
+    arrived: int = 0
+    """So many bytes of the next answer are here, and not all."""
+
     def __init__(self, connected: Socket, client_id: str) -> None:
         self._socket = connected
         self._client = text(client_id)
@@ -113,7 +116,6 @@ class Wire:
         self._head = bytearray(_ANSWER.size)
         self._number = 0
         self._body: memoryview | None = None
-        self._filled = 0
         self._rouses_at = 1
 
     @classmethod
@@ -199,7 +201,7 @@ class Wire:
                 if not _NUMBER_BYTES <= size <= _MOST_BYTES:
                     return Lost(f"an answer of {size} bytes")
                 self._body = room(size - _NUMBER_BYTES)[: size - _NUMBER_BYTES]
-                self._filled = 0
+                self.arrived = 0
             if not self._fill(self._body):
                 return None
         except BlockingIOError:
@@ -209,22 +211,22 @@ class Wire:
         except EOFError:
             return Lost("the broker has closed the connection")
         answer = Answer(self._number, self._body)
-        self._body, self._filled = None, 0
+        self._body, self.arrived = None, 0
         return answer
 
     def rouse_late(self) -> None:
         """Before waiting: ``poll`` ends when much of what is missing of an answer is here, not for each packet."""
-        missing = 1 if self._body is None else max(1, min(len(self._body) - self._filled, _ROUSE_BYTES))
+        missing = 1 if self._body is None else max(1, min(len(self._body) - self.arrived, _ROUSE_BYTES))
         if missing != self._rouses_at:
             self._rouses_at = missing
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, missing)
 
     def _fill(self, into: memoryview) -> bool:
-        while self._filled < len(into):
-            count = self._socket.recv_into(into[self._filled :])
+        while self.arrived < len(into):
+            count = self._socket.recv_into(into[self.arrived :])
             if count == 0:
                 raise EOFError
-            self._filled += count
+            self.arrived += count
         return True
 
     def request(self, api: int, version: int, *parts: bytes) -> bytes | Lost:

@@ -82,6 +82,8 @@ class _Own:
     """The last reason why it was left."""
     paused: bool = False
     """Nothing is requested of it, though its leader is known."""
+    restarted_at: int = -1
+    """The offset at which its reading was begun anew on another connection."""
 
     def search_leader(self) -> None:
         """From now on its leader is looked for."""
@@ -174,6 +176,37 @@ class DirectReader:
                 own.fetcher.pause(own.where)
             else:
                 self.incremental_unassign([one])
+
+    def restart(self, partition: KafkaPartition) -> None:
+        """See ``Reader``: on another connection; confluent-kafka reads it where that has not helped."""
+        own = self._owned.get((partition.topic, partition.partition))
+        if own is None:
+            self.incremental_assign([partition])
+        elif own.phase is Phase.LEFT:
+            self._library.restart(partition)
+        elif own.fetcher is not None and own.restarted_at != partition.offset:
+            address = next(address for address, one in self._fetchers.items() if one is own.fetcher)
+            self._lost(address, own.fetcher, f"nothing arrives of {own.where[0]}[{own.where[1]}]")
+            own.restarted_at = partition.offset
+            self._at(own, partition.offset)
+            self._search_s = 0.0
+        else:
+            if own.fetcher is not None:
+                own.fetcher.remove(own.where)
+            self._at(own, partition.offset)
+            self._leave(own, "nothing arrived")
+
+    def _at(self, own: _Own, offset: int) -> None:
+        """Go on there, whatever the position was taken for."""
+        if own.offset != offset:
+            own.offset, own.epoch = offset, -1
+
+    def held_s(self, where: Where) -> float:
+        """See ``Reader``."""
+        own = self._owned.get(where)
+        if own is None or own.phase is Phase.LEFT:
+            return self._library.held_s(where)
+        return float("-inf") if own.fetcher is None else own.fetcher.held_s
 
     # --- what has arrived --------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from nodes.log.buffer_pool import Buffer, BufferPool
 from nodes.log.codecs.crc32c_tables import tables
 from nodes.log.kafka.append import HEADER
 from nodes.log.kafka.columns import RecordRun
-from nodes.log.kafka.confluent_reader import RequestedHeaders, Where
+from nodes.log.kafka.confluent_reader import BUSY_BYTES, RequestedHeaders, Where
 from nodes.log.kafka.direct import read_batches_table as table
 from nodes.log.kafka.direct.connection import FETCH, Lost, Wire
 from nodes.log.kafka.direct.fetched.aborted_transactions import Checksum, batch_runs
@@ -101,6 +101,9 @@ class Fetcher:
         self._silent_s = SILENT_S
         self._until_s = float("inf")
         self._throttled_s = 0.0
+        self._arrived = 0
+        self.held_s = float("-inf")
+        """When records last had to wait for a quota, or for those of others."""
 
     def add(self, place: FetchPosition) -> None:
         """Read this partition too; from the next request on."""
@@ -134,6 +137,9 @@ class Fetcher:
                 if answer.number != number:
                     return Lost(f"answer {answer.number} to request {number}")
                 lost = self._read(answer.data, found)
+            elif self.wire.arrived > self._arrived:  # a slow line: a large answer takes its time
+                self._arrived, self.held_s = self.wire.arrived, time.monotonic()
+                self._until_s = max(self._until_s, self.held_s + self._silent_s)
             elif time.monotonic() > self._until_s:
                 return Lost(f"no answer for {self._silent_s:.0f} s")
         if lost is None and self._number is None and len(self.places) > len(self._paused):
@@ -147,7 +153,7 @@ class Fetcher:
         number = self.wire.send(FETCH, VERSION, self._session.request(wanted))
         if isinstance(number, Lost):
             return number
-        self._number = number
+        self._number, self._arrived = number, 0
         self._until_s = time.monotonic() + self._silent_s + self._throttled_s
         return None
 
@@ -165,6 +171,8 @@ class Fetcher:
         try:
             throttle_ms, error, session, topics = _ANSWER.unpack_from(data)
             self._throttled_s = max(0, throttle_ms) / 1000  # the broker takes no request before that is over
+            if throttle_ms > 0 or len(data) >= BUSY_BYTES:
+                self.held_s = time.monotonic() + self._throttled_s
             error = self._session.answered(error, session)
             if error:
                 return Lost(f"the broker answers with error {error}")

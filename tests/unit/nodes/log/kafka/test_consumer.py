@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -14,9 +16,10 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from nodes.log.contract import LogUnavailable, TopicPartition
 from nodes.log.kafka import consumer as consuming
 from nodes.log.kafka.columns import RecordRun
-from nodes.log.kafka.confluent_reader import ConfluentReader, PartitionEvent
+from nodes.log.kafka.confluent_reader import ConfluentReader, PartitionEvent, Where
 from nodes.log.kafka.consumer import Follower
 from nodes.log.kafka.errors import Connection
+from nodes.log.kafka.topics import EndsRequest
 
 T = TopicPartition("t", 0)
 RECORDS = 4
@@ -89,6 +92,11 @@ class Ends:
 
     def offsets(self, places: Sequence[TopicPartition], at_end: bool) -> dict[TopicPartition, int]:
         return dict.fromkeys(places, RECORDS if at_end else 0)
+
+    def request_ends(self, places: Iterable[TopicPartition]) -> EndsRequest:
+        found: Future[Any] = Future()
+        found.set_result(SimpleNamespace(offset=RECORDS))
+        return EndsRequest(dict.fromkeys(places, found))
 
 
 def follower(consumer: Any) -> Follower:
@@ -168,6 +176,12 @@ class PieceReader:
 
     def pause(self, partitions: Sequence[KafkaPartition]) -> None:
         self.calls += [("pause", one.offset) for one in partitions]
+
+    def restart(self, partition: KafkaPartition) -> None:
+        self.calls.append(("restart", partition.offset))
+
+    def held_s(self, where: Where) -> float:
+        return float("-inf")
 
     def take(self, timeout_s: float) -> list[Any]:
         found, self.arriving = self.arriving, []

@@ -69,13 +69,15 @@ def test_an_answer_is_given_when_it_is_whole_however_it_arrives(ends: tuple[Wire
     wire.without_waiting()
     body = random.Random(1).randbytes(3000)
     sent = reply(7, body) + reply(8, b"")
-    found = []
+    found, arrived = [], list[int]()
     for at in range(0, len(sent), 11):
         assert wire.receive(room) is None
         peer.sendall(sent[at : at + 11])
         while isinstance(answer := wire.receive(room), Answer):
             found.append((answer.number, bytes(answer.data)))
+        arrived.append(wire.arrived)
     assert found == [(7, body), (8, b"")]
+    assert arrived[0] == 3 and arrived[1:270] == list(range(14, 14 + 269 * 11, 11)), "a line that is slow moves"
 
 
 def waiting_bytes(wire: Wire) -> int:

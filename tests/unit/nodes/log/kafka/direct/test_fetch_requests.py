@@ -154,6 +154,51 @@ def test_a_broker_that_says_nothing_is_lost_after_a_while_and_after_what_it_has_
     assert isinstance(fetcher.take(), Lost)
 
 
+class SlowLine(Broker):
+    """An answer arrives byte by byte, one each time that it is looked for."""
+
+    def receive(self, room: Any) -> Answer | None:  # type: ignore[override]
+        self.arrived += 1
+        if self.arrived < len(self._body):
+            return None
+        self.arrived = 0
+        return super().receive(room)
+
+
+def test_an_answer_that_takes_its_time_on_a_slow_line_is_awaited(
+    loops: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
+    line = SlowLine([batch([Row(0, 0, b"x")], base=0, last=0)])
+    fetcher = Fetcher(cast("Wire", line), loops, {}, None, 20)
+    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
+    found = fetcher.take()
+    while not found:
+        now[0] += 0.9 * SILENT_S
+        found = fetcher.take()
+        assert found or fetcher.held_s == now[0], "silence is no sign meanwhile"
+    assert not isinstance(found, Lost) and len(cast("Any", found[0])[2]) == 1
+    assert now[0] > 100 + 50 * SILENT_S
+
+
+def test_an_answer_that_breaks_off_without_an_end_is_lost_after_a_while(
+    loops: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
+    line = SlowLine([b"x" * 90])
+    fetcher = Fetcher(cast("Wire", line), loops, {}, None, 20)
+    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
+    for _ in range(5):
+        assert fetcher.take() == []
+        now[0] += 0.9 * SILENT_S
+    line.receive = lambda room: None  # type: ignore[method-assign]
+    assert fetcher.take() == []
+    now[0] += 0.2 * SILENT_S
+    assert isinstance(fetcher.take(), Lost)
+
+
 @pytest.mark.parametrize(("error", "moved"), [(6, True), (74, True), (75, True), (1, False), (3, False)])
 def test_a_leader_that_has_moved_is_told_from_what_another_reader_has_to_judge(
     loops: Compiled, error: int, moved: bool
