@@ -21,6 +21,7 @@ from tests.integration.processes import PLENTY_S
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, INIT_PRODUCER_ID, END_TXN = 0, 1, 2, 3, 22, 26
 Direction = Literal["request", "reply"]
 _TOPIC_ID_BYTES = 16
+_SLICE_BYTES = 10_000
 _BEFORE_NAME, _BEFORE_ERROR = 4 + 4 + 4 + 2, 4 + 4
 """Bytes of an answer to a batch: size, number, count of topics, length of the name; count of partitions, partition."""
 _BEFORE_PRODUCER_ERROR = 4 + 4 + 4
@@ -63,7 +64,7 @@ class Proxy:
     """Listens on a free port as long as it is entered; a thread of its own does the work.
 
     ``tls``: clients speak TLS to the proxy, which speaks plaintext to the broker. ``host`` must have as many characters
-    as the broker's address: it is put in its place.
+    as the broker's address: it is put in its place. ``fetched_per_s``: bytes of answers to fetches, of each connection.
     """
 
     def __init__(self, upstream: str, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
@@ -72,6 +73,7 @@ class Proxy:
         assert len(host) == len(self.upstream_host)
         self.host, self.port, self.tls = host, 0, tls
         self.rules: list[Rule] = []
+        self.fetched_per_s: float | None = None
         self.loop = asyncio.new_event_loop()
         self._metadata: deque[bytes] = deque(maxlen=50)
         self._listening = threading.Event()
@@ -242,7 +244,10 @@ class Proxy:
                 body = await source.readexactly(struct.unpack(">i", head)[0])
                 frame = _request(body, in_flight) if direction == "request" else _reply(body, in_flight)
                 data, goes_on = await self._ruled(frame, head + body)
-                target.write(self._with_own_address(frame, data))
+                if self.fetched_per_s is not None and (frame.direction, frame.key) == ("reply", FETCH):
+                    await self._slowly(target, data)
+                else:
+                    target.write(self._with_own_address(frame, data))
                 if not goes_on:
                     break
                 if not target.is_closing():
@@ -250,6 +255,13 @@ class Proxy:
         except (asyncio.IncompleteReadError, OSError, ssl.SSLError):
             pass
         target.close()
+
+    async def _slowly(self, target: asyncio.StreamWriter, data: bytes) -> None:
+        """As over a slow line."""
+        for at in range(0, len(data), _SLICE_BYTES):
+            target.write(data[at : at + _SLICE_BYTES])
+            await target.drain()
+            await asyncio.sleep(_SLICE_BYTES / (self.fetched_per_s or 1e12))
 
     async def _ruled(self, frame: Frame, data: bytes) -> tuple[bytes, bool]:
         for rule in self.rules:

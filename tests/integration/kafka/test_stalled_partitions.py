@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log import TopicPartition
 from nodes.log.kafka import confluent_reader
+from nodes.log.kafka.direct import fetch_requests
 from nodes.log.kafka.direct.fetched import session
 from nodes.log.kafka.log import KafkaLog
 from tests.integration import jobs_forgetful
@@ -20,10 +21,11 @@ from tests.integration.jobs_forgetful import forgetful
 from tests.integration.jobs_mixed import INPUT
 from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.kafka_load import IMPLEMENTATIONS
-from tests.integration.kafka_patience import await_decided
+from tests.integration.kafka_patience import await_decided, patient_log
+from tests.integration.kafka_proxy import Proxy
 from tests.integration.kafka_quorum import throttle
 from tests.integration.kafka_stage import KafkaStage
-from tests.integration.log_makers import read_by_columns
+from tests.integration.log_makers import OWN, read_by_columns
 from tests.integration.processes import PLENTY_S, until
 from tests.integration.scraping import ports, scrape, total
 
@@ -191,6 +193,23 @@ def test_a_quota_accuses_nobody(
     assert reading.longest_s > 2.5 * STALL_TIMEOUT_S, "it was slowed down"
     assert all(values == [b"%03d" % number * 500 for number in range(60)] for values in reading.values.values())
     assert log.stalled_reads == 0, caplog.text
+
+
+def test_answers_on_a_slow_line_are_awaited_and_accuse_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_requests, "SILENT_S", 1.0)  # of three, so that a third of the records shows the same
+    record, count = b"x" * 10_000, 200
+    with session_log(tmp_path) as writer, Proxy(session_bootstrap()) as proxy:
+        writer.create_topic("t", len(PLACES))
+        for where in PLACES[:2]:
+            writer.append(*where, [record] * count)
+        proxy.fetched_per_s = 1_000_000
+        with patient_log(proxy.bootstrap, OWN, prefix=writer.prefix, stall_timeout_s=STALL_TIMEOUT_S) as log:
+            read_by_columns(log)
+            reading = Reading(log)
+            reading.until(dict.fromkeys(PLACES[:2], count))
+            assert reading.longest_s > 2.0, "it was slow"
+            assert log.stalled_reads == 0
+    assert reading.values == {where: [record] * count if where in PLACES[:2] else [] for where in PLACES}
 
 
 @BOTH
