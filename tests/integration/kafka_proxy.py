@@ -261,7 +261,7 @@ class Proxy:
         for at in range(0, len(data), _SLICE_BYTES):
             target.write(data[at : at + _SLICE_BYTES])
             await target.drain()
-            await asyncio.sleep(_SLICE_BYTES / (self.fetched_per_s or 1e12))
+            await fault_durations.passes_meanwhile(_SLICE_BYTES / (self.fetched_per_s or 1e12))
 
     async def _ruled(self, frame: Frame, data: bytes) -> tuple[bytes, bool]:
         for rule in self.rules:
