@@ -199,9 +199,12 @@ class TopicAdmin:
         """Request the ends of what is committed; the answers come beside the caller."""
         requested = {where: KafkaPartition(self._prefix + where.topic, where.partition) for where in wheres}
         queries: dict[Any, Any] = dict.fromkeys(requested.values(), OffsetSpec.latest())
-        answers = self._admin.list_offsets(
-            queries, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_S
-        )
+        try:
+            answers = self._admin.list_offsets(
+                queries, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_S
+            )
+        except KafkaException:  # the client itself refuses; what needs it more names the reason
+            return EndsRequest({})
         return EndsRequest({where: answers[partition] for where, partition in requested.items()})
 
     def count(self, partitions: Callable[[], int]) -> int:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 
 from nodes.log.contract import LogUnavailable, TopicPartition, UnknownTopic
 from nodes.log.kafka import topics as kafka_topics
@@ -91,3 +91,28 @@ def test_a_topic_that_stays_unknown_is_named_soon(monkeypatch: pytest.MonkeyPatc
         topics(Newcomer(1_000_000)).offsets([T], at_end=True)
     with pytest.raises(UnknownTopic, match="requesting limits of 't'"):
         topics(Newcomer(1_000_000)).limit("t")
+
+
+class Committed(Broker):
+    """Gives the ends of what is committed to whoever requests those."""
+
+    def list_offsets(self, wishes: dict[Any, Any], **options: Any) -> dict[Any, Future[Any]]:
+        assert options["isolation_level"] is IsolationLevel.READ_COMMITTED
+        return super().list_offsets(wishes, **options)
+
+
+def test_ends_that_are_not_waited_for_come_when_they_are_there() -> None:
+    broker = Committed(5, NO_OFFSET, None)
+    admin = topics(broker)
+    assert admin.request_ends([T]).found() == {T: 5}
+    assert admin.request_ends([T]).found() == {}, "no end is no answer"
+    assert admin.request_ends([T]).found() is None, "it is on its way"
+    assert topics(Newcomer(1)).request_ends([T]).found() == {}, "an error is none either"
+
+
+def test_a_client_that_refuses_a_request_for_ends_gives_none() -> None:
+    class Refusing(Broker):
+        def list_offsets(self, wishes: dict[Any, Any], **options: Any) -> dict[Any, Future[Any]]:
+            raise KafkaException(KafkaError(KafkaError._STATE))
+
+    assert topics(Refusing()).request_ends([T]).found() == {}
