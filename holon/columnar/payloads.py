@@ -191,13 +191,11 @@ class Texts(Spans, Sequence[str]):
             return None
         starts, ends = np.ascontiguousarray(self.starts), np.ascontiguousarray(self.ends)
         numbers, firsts = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
-        slots, distinct = _SLOTS, -1
+        slots, distinct, at = _SLOTS, -1, loops.address
+        places = at(self.buffer), at(starts), at(ends), len(self)
         while distinct < 0:
             table = np.zeros(slots, np.int64)
-            distinct = loops.number_spans(
-                self.buffer.ctypes.data, starts.ctypes.data, ends.ctypes.data, len(self), table.ctypes.data, slots,
-                numbers.ctypes.data, firsts.ctypes.data, loops.secret,
-            )  # fmt: skip
+            distinct = loops.number_spans(*places, at(table), slots, at(numbers), at(firsts), loops.secret)
             slots *= 8
         return numbers, firsts[:distinct]
 

@@ -17,11 +17,16 @@ Buffer = NDArray[np.uint8]
 
 
 class BufferPool:
-    """Buffers of ``size_bytes``, of which up to ``most`` are kept. Safe to use, and to let go of, from any thread."""
+    """Buffers of ``size_bytes``, of which up to ``most`` are kept. Safe to use, and to let go of, from any thread.
 
-    def __init__(self, size_bytes: int, most: int) -> None:
+    ``at_rest``: with ``release_idle`` so many are kept of those that nobody needs; None: as many as ``most``.
+    """
+
+    def __init__(self, size_bytes: int, most: int, at_rest: int | None = None) -> None:
         self._size_bytes = size_bytes
         self._most = most
+        self._at_rest = most if at_rest is None else at_rest
+        self._least = 0  # how many were spare all the time since ``release_idle``
         self._lock = threading.Lock()
         self._spare: list[memoryview] = []
         self._in_use: dict[int, tuple[weakref.ref[Buffer], memoryview]] = {}
@@ -35,6 +40,7 @@ class BufferPool:
         """A buffer from the pool, not zeroed: it may hold bytes of its last use."""
         with self._lock:
             memory = self._spare.pop() if self._spare else _mapped(self._size_bytes)
+            self._least = min(self._least, len(self._spare))
         # All views of this array keep it, and not only what is beneath it, because that is no array.
         buffer = np.frombuffer(memory, np.uint8)
         number = id(memory)
@@ -46,6 +52,12 @@ class BufferPool:
 
         self._in_use[number] = weakref.ref(buffer, back), memory
         return buffer
+
+    def release_idle(self) -> None:
+        """Give back to the system those that nobody has needed since the last call, but for ``at_rest``."""
+        with self._lock:
+            del self._spare[: max(0, min(self._least, len(self._spare)) - self._at_rest)]
+            self._least = len(self._spare)
 
 
 def _mapped(size_bytes: int) -> memoryview:

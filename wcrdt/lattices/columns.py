@@ -26,6 +26,8 @@ Indices = NDArray[np.intp]
 _INT64_MAX = 2**63 - 1
 _EXACT_FLOATS = 2**53
 _RADIX = 1 << 16
+_WORST: dict[str, tuple[Any, Any]] = {"<i8": (-(2**63), _INT64_MAX), "<f8": (-np.inf, np.inf)}
+"""By type: below all numbers, and above."""
 
 
 def height(column: Any) -> int:
@@ -234,10 +236,19 @@ class Groups:
         )
 
     def largest(self, column: NDArray[Any]) -> NDArray[Any]:
-        return np.maximum.reduceat(self.arranged(column), self.starts)
+        return self._best(np.maximum, column, 0)
 
     def smallest(self, column: NDArray[Any]) -> NDArray[Any]:
-        return np.minimum.reduceat(self.arranged(column), self.starts)
+        return self._best(np.minimum, column, 1)
+
+    def _best(self, better: np.ufunc, column: NDArray[Any], which: int) -> NDArray[Any]:
+        """The best row of each group. Of codes each row goes into its group's place, which needs no arranging."""
+        worst = _WORST.get(column.dtype.str)
+        if self._codes is None or self._present is None or worst is None:
+            return better.reduceat(self.arranged(column), self.starts)
+        found = np.full(int(self._present[-1]) + 1, worst[which], column.dtype)
+        better.at(found, self._codes, column)
+        return found[self._present]
 
     def members(self) -> list[Indices]:
         """Row numbers of each group; ascending if the rows were grouped stably."""

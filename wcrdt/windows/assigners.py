@@ -23,6 +23,8 @@ END_OF_TIME_MS = 2**62
 """Watermark after the last record of a bounded partition; later than every window's end."""
 BEFORE_TIME_MS = -(2**62)
 """Watermark before the first record."""
+_FEW_WINDOWS, _MANY_ROWS = 16, 1024
+"""Rows of so few windows are searched window by window, if there are so many rows: ordering them costs 20 passes."""
 
 
 class Window(NamedTuple):
@@ -119,6 +121,13 @@ def _runs(numbers: NDArray[np.int64], largest: int) -> Iterator[tuple[int, Rows]
         ends = [*(np.flatnonzero(steps) + 1).tolist(), len(numbers)]
         for start, end in pairwise([0, *ends]):
             yield int(numbers[start]), slice(start, end)
+        return
+    if largest < _FEW_WINDOWS and len(numbers) >= _MANY_ROWS:
+        narrow = numbers.astype(np.uint8)
+        for number in range(largest + 1):
+            rows = np.flatnonzero(narrow == number)
+            if len(rows):
+                yield number, rows
         return
     # NumPy orders integers of 16 bits in linear time.
     order = np.argsort(numbers.astype(np.uint16) if largest < 2**16 else numbers, kind="stable")

@@ -1,4 +1,4 @@
-"""Bugs in how keys are found, and in how records by key are gathered."""
+"""Bugs in how keys are found and grouped, and in how records by key are gathered."""
 
 from __future__ import annotations
 
@@ -145,5 +145,68 @@ LOOKUPS = (
         "    at = np.flatnonzero(short & (lengths % _WORD > 0))\n    if len(at):\n",
         "    at = np.flatnonzero(short & (lengths % _WORD > 0))\n    if len(at) > len(h):\n",
         tests=("tests/laws/test_partitioner.py",),
+    ),
+    Mutant(
+        "the largest of each numbered group is at least zero",
+        "wcrdt/lattices/columns.py",
+        '"<i8": (-(2**63), _INT64_MAX)',
+        '"<i8": (0, _INT64_MAX)',
+        tests=("tests/unit/wcrdt/test_groups.py",),
+    ),
+    Mutant(
+        "rows of the last of few windows are lost",
+        "wcrdt/windows/assigners.py",
+        "for number in range(largest + 1):",
+        "for number in range(largest):",
+        tests=("tests/unit/wcrdt/test_assigners.py",),
+    ),
+    Mutant(
+        "the first row of a numbered text is any row",
+        "wcrdt/lattices/keyed/keys.py",
+        "keys = key_columns(take(column, known[1]))",
+        "keys = key_columns(take(column, known[1] * 0))",
+        tests=("tests/unit/wcrdt/test_groups.py",),
+    ),
+    Mutant(
+        "equal objects of two members are two keys",
+        "holon/columnar/structs/members.py",
+        "if len(set(self._objects)) < len(self._objects):",
+        "if False:",
+        tests=("tests/unit/holon/columnar/test_lazy.py",),
+    ),
+    Mutant(
+        "rows without a value have the number of one",
+        "holon/columnar/structs/lazy.py",
+        "self._values.numbered_rows() if bool(np.all(self._marks == PRESENT)) else None",
+        "self._values.numbered_rows()",
+        tests=("tests/unit/holon/columnar/test_lazy.py",),
+    ),
+    Mutant(
+        "the kept order of an index is no memory",
+        "wcrdt/lattices/keyed/keys.py",
+        "return numbers + order + sum(",
+        "return numbers + sum(",
+        tests=("tests/unit/wcrdt/test_spans.py",),
+    ),
+    Mutant(
+        "buffers that a backlog needs are given back each time",
+        "nodes/log/buffer_pool.py",
+        "max(0, min(self._least, len(self._spare)) - self._at_rest)",
+        "max(0, len(self._spare) - self._at_rest)",
+        tests=("tests/unit/nodes/log/test_buffer_pool.py",),
+    ),
+    Mutant(
+        "a delta by texts is written in the order in which its keys came",
+        "wcrdt/lattices/keyed/columns.py",
+        "            rows = row_of[rows]\n",
+        "            rows = row_of\n",
+        tests=("tests/unit/wcrdt/test_groups.py",),
+    ),
+    Mutant(
+        "a frame of LZ4 may have anything behind its blocks",
+        "nodes/log/kafka/direct/fetched/lz4_frames.py",
+        "return filled if at == end and packed[end:] == _END else None",
+        "return filled",
+        tests=("tests/unit/nodes/log/kafka/direct/test_lz4_frames.py",),
     ),
 )

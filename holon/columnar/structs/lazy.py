@@ -149,6 +149,17 @@ class LazyColumn(ObjectColumn):
             return None
         return found
 
+    def numbered(self) -> tuple[NDArray[np.int64], list[Any]] | None:
+        """A number from 0 for each row, and the distinct texts or ints by number, as they first come."""
+        found = self.numbered_rows()
+        return None if found is None else (found[0], self.take(found[1]).tolist())
+
+    def numbered_rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """The same, with the first row of each number in place of its object; None where that takes objects."""
+        if self._decode is not None or not isinstance(self._values, Texts | Members):
+            return None
+        return self._values.numbered_rows() if bool(np.all(self._marks == PRESENT)) else None
+
     def scaled(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Mantissas and exponents, where all rows are Decimals of that size."""
         if not isinstance(self._values, Decimals):

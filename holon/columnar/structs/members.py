@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import Texts
 
 _NONE = object()
+_ELEMENTS = str, int
 Rows = NDArray[np.intp]
 
 
@@ -34,6 +35,20 @@ class Members(Sequence[Any]):
     def tolist(self) -> list[Any]:
         """All of them."""
         return [self._objects[number] for number in self._numbers.tolist()]
+
+    def numbered_rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """A number from 0 for each row, and the first row of each number; None where objects are no texts, no ints."""
+        if len(set(map(type, self._objects))) != 1 or type(self._objects[0]) not in _ELEMENTS:
+            return None
+        if len(set(self._objects)) < len(self._objects):
+            return None
+        firsts = np.full(len(self._objects), -1, np.int64)
+        firsts[self._numbers[::-1]] = np.arange(len(self._numbers) - 1, -1, -1)
+        here = np.flatnonzero(firsts >= 0)
+        here = here[np.argsort(firsts[here])]
+        numbers = np.empty(len(firsts), np.int64)
+        numbers[here] = np.arange(len(here))
+        return numbers[self._numbers], firsts[here]
 
     @overload
     def __getitem__(self, row: int) -> Any: ...

@@ -74,3 +74,11 @@ def test_an_index_is_not_sorted_for_few_of_its_keys() -> None:
     index = KeyIndex.of(Keys("b", [KeySpans.of([b"b", b"a", b"c"])]))
     assert index.ascending(1) is None
     assert index.ascending(2) is not None
+
+
+def test_the_kept_order_of_an_index_counts_as_its_memory() -> None:
+    index = KeyIndex.of(Keys("b", [KeySpans.of([b"b", b"a", b"c"])]))
+    index.find(Keys("b", [KeySpans.of([b"a"])]))
+    before = index.size_bytes
+    order = index.ascending(3)
+    assert order is not None and index.size_bytes == before + order.nbytes

@@ -203,12 +203,24 @@ class KeyedColumns:
         """The keys in their order, and the row of each."""
         if self._in_order is not None:
             return self._in_order
-        if self.places is None and (rows := self.index.ascending(self.height)) is not None:
-            rows = rows if len(rows) == self.height else rows[rows < self.height]
-            return self.index.take(rows), rows
+        if (rows := self._order_of_index()) is not None:
+            if self.places is None:
+                rows = rows if len(rows) == self.height else rows[rows < self.height]
+                return self.index.take(rows), rows
+            row_of = np.full(len(rows), -1)
+            row_of[self.places] = np.arange(self.height)
+            rows = row_of[rows]
+            rows = rows[rows >= 0]
+            return self.index.take(self.places[rows]), rows
         keys = self.keys()
         order = keys.order()
         return (keys, np.arange(self.height)) if order is None else (keys.take(order), order)
+
+    def _order_of_index(self) -> Ints | None:
+        """All places of the index in the order of their keys, where that is cheaper than to sort those of the rows."""
+        if self.places is not None and self.index.form == "i":
+            return None  # those have a slot for each integer in between
+        return self.index.ascending(self.height)
 
     def value(self) -> dict[Any, Any]:
         """Key -> value, in the order of keys."""

@@ -211,6 +211,9 @@ def grouped(column: Any) -> tuple[Keys, Groups] | None:
         if high - low < _COUNTED * len(numbers):
             groups, present = Groups.of_codes(numbers - low if low else numbers)
             return Keys("i", [present + low]), groups
+    elif (known := _numbered_rows(column)) is not None:
+        keys = key_columns(take(column, known[1]))
+        return None if keys is None else (keys, Groups.of_codes(known[0])[0])
     else:
         coded = _codes(column)
         if coded is None:
@@ -262,8 +265,7 @@ def _codes(column: Any) -> tuple[Ints, int] | None:
         if high - low < 2**31:
             return numbers - low, high - low + 1
         return numbered(numbers)[1], len(numbers)
-    rows_numbered = getattr(column, "numbered_rows", None)
-    if rows_numbered is not None and (known := rows_numbered()) is not None:
+    if (known := _numbered_rows(column)) is not None:
         return known[0], len(known[1])
     rows = rows_of(column)
     kinds = set(map(type, rows))
@@ -273,6 +275,12 @@ def _codes(column: Any) -> tuple[Ints, int] | None:
         return None
     found: dict[Any, int] = {}
     return np.fromiter((found.setdefault(row, len(found)) for row in rows), np.int64, len(rows)), len(found)
+
+
+def _numbered_rows(column: Any) -> tuple[Ints, Ints] | None:
+    """A number from 0 for each row, and the first row of each number, where the column knows them."""
+    rows_numbered = getattr(column, "numbered_rows", None)
+    return None if rows_numbered is None else rows_numbered()
 
 
 def _codes_of_tuples(columns: tuple[Any, ...]) -> tuple[Ints, int] | None:
@@ -323,7 +331,8 @@ class KeyIndex:
     def size_bytes(self) -> int:
         """Memory of its arrays."""
         numbers = 0 if self._numbers is None else self._numbers.size_bytes
-        return numbers + sum(store.size_bytes for store in self._stores)
+        order = 0 if self._order is None else self._order.nbytes
+        return numbers + order + sum(store.size_bytes for store in self._stores)
 
     def take(self, rows: Any) -> Keys:
         """The keys at an index or a slice of places."""

@@ -33,6 +33,9 @@ VERSION = 11
 """The last of the old form. Since 9 a request names the leader's epoch, so that another leader refuses it."""
 BUFFER_BYTES = ANSWER_BYTES + (64 << 10)
 _SPARE = 4
+_SPARE_PLAIN = 32
+"""Buffers of inflated records that are kept while a backlog needs them: the system clears each page of a new one."""
+_IDLE_S = 2.0
 PLAIN_BYTES = 32 << 20
 """So many bytes of a partition are inflated of one answer: a small one may hold any number of equal records."""
 _ANSWER = struct.Struct(">ihii")
@@ -92,6 +95,8 @@ class Fetcher:
         self._bare = bare
         self._session = FetchSession(wait_ms)
         self._memory = BufferPool(BUFFER_BYTES, _SPARE)
+        self._plain_memory = BufferPool(BUFFER_BYTES, _SPARE_PLAIN, at_rest=_SPARE)
+        self._trimmed_s = 0.0
         self._number: int | None = None
         self._buffer = np.empty(0, np.uint8)
         self._tables = tables()
@@ -127,6 +132,7 @@ class Fetcher:
     def take(self) -> list[Found] | Lost:
         """The records that have arrived; requests more."""
         found: list[Found] = []
+        self._trim()
         lost = self.wire.flush()
         if lost is None and self._number is not None:
             answer = self.wire.receive(self._room)
@@ -147,6 +153,12 @@ class Fetcher:
         if lost is not None and not found:
             return lost
         return found  # if the connection was lost too, the next call returns that
+
+    def _trim(self) -> None:
+        """Let go of memory that the last seconds did not need."""
+        if (now_s := time.monotonic()) > self._trimmed_s + _IDLE_S:
+            self._trimmed_s = now_s
+            self._plain_memory.release_idle()
 
     def _request(self) -> Lost | None:
         wanted = {where: place for where, place in self.places.items() if where not in self._paused}
@@ -260,7 +272,7 @@ class Fetcher:
         """
         data, checksum = self._buffer.data, self._checksum()
         if end - at >= SMALL_BYTES:
-            buffer = self._memory.acquire()
+            buffer = self._plain_memory.acquire()
             behind, plain = inflated(data, at, end, checksum, buffer.data[:-PAD_BYTES])
             if len(plain):
                 return behind, buffer, len(plain)

@@ -11,6 +11,7 @@ import numpy as np
 
 from nodes.log.kafka.direct.fetched.aborted_transactions import Checksum
 from nodes.log.kafka.direct.fetched.batch_format import BEFORE_LENGTH, CODEC, MAGIC, SUMMED_FROM
+from nodes.log.kafka.direct.fetched.lz4_frames import inflate_frame
 from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
 
 _LENGTH, _FLAGS = struct.Struct(">i"), struct.Struct(">h")
@@ -71,7 +72,7 @@ def _codecs() -> tuple[dict[int, Codec], tuple[type[Exception], ...]]:
     codecs: dict[int, Codec] = {
         1: cramjam.gzip.decompress_into,
         2: _snappy,
-        3: cramjam.lz4.decompress_into,
+        3: inflate_frame,
         4: cramjam.zstd.decompress_into,
     }
     return codecs, (cramjam.DecompressionError, struct.error)
