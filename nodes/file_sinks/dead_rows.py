@@ -58,7 +58,7 @@ def encoded(made: RowFormat, payloads: Sequence[bytes]) -> tuple[bytes | None, d
 def _alone(made: RowFormat, payloads: Sequence[bytes], places: Sequence[int]) -> dict[int, str]:
     """Of rows that do not fit together, those that do not fit alone: by halves, as most halves of a batch fit."""
     found: dict[int, str] = {}
-    open_halves = [places]
+    open_halves = _halves(places)
     while open_halves:
         half = open_halves.pop()
         try:
@@ -67,8 +67,14 @@ def _alone(made: RowFormat, payloads: Sequence[bytes], places: Sequence[int]) ->
             if len(half) == 1:
                 found[half[0]] = str(misfit)
             else:
-                open_halves += [half[: len(half) // 2], half[len(half) // 2 :]]
+                open_halves += _halves(half)
     return found
+
+
+def _halves(places: Sequence[int]) -> list[Sequence[int]]:
+    """Of one place itself."""
+    middle = len(places) // 2
+    return [places[:middle], places[middle:]] if middle else [places]
 
 
 def inferred(made: RowFormat, payloads: Sequence[bytes]) -> bytes | None:

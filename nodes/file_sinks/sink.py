@@ -197,12 +197,12 @@ class FileSink:
 
     def _fix_columns(self, payloads: list[bytes], sets_aside: bool) -> bool:
         """Columns are those of the first rows, of whatever partition, if nothing is declared."""
-        if self._known_columns is None and (known := self._store.read(_COLUMNS)) is not None:
-            self._use_columns(known)
         if self._known_columns is None:
-            found = inferred(self._format, payloads) if sets_aside else self._format.inferred(payloads)
-            if found is not None:
-                self._use_columns(found)
+            columns = self._store.read(_COLUMNS)
+            if columns is None:
+                columns = inferred(self._format, payloads) if sets_aside else self._format.inferred(payloads)
+            if columns is not None:
+                self._use_columns(columns)
         return self._known_columns is not None
 
     def _use_columns(self, columns: bytes) -> None:

@@ -84,7 +84,7 @@ class Reader(Protocol):
 
 
 class Throttle:
-    """Until when the broker holds answers back; 0: not known."""
+    """Until when the broker holds answers back, by ``time.monotonic``; long past where it has never done so."""
 
     def __init__(self) -> None:
         self.until_s = float("-inf")
