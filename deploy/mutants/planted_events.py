@@ -348,6 +348,20 @@ REGISTRIES = (
         tests=("tests/unit/holon/tracks/test_refused_records.py",),
     ),
     Mutant(
+        "a format that knows no columns is handed columns",
+        "holon/tracks/admission.py",
+        "if isinstance(payloads, BinaryColumn) and not self._takes_columns:",
+        "if False:",
+        tests=("tests/unit/nodes/streams/test_inputs.py",),
+    ),
+    Mutant(
+        "jobs whose records become objects never read Kafka directly",
+        "nodes/streams/io/inputs.py",
+        "return found and log.use_columns()",
+        "return found and bool(columns) and log.use_columns()",
+        tests=("tests/unit/nodes/streams/test_inputs.py",),
+    ),
+    Mutant(
         "a run that is cut forgets which of its records are dead",
         "holon/formats/input_run.py",
         "end, headers, passed, parts, self.refused)",

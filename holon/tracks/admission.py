@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.payloads import BinaryColumn
 from holon.columnar.record_parts import RecordParts
 from holon.errors import JobError
 from holon.formats.batch import Batch
@@ -183,6 +184,7 @@ class Admission:
         self.assigners = [state.windows for state in record_states]
         self.lateness_ms = lateness_ms
         form = source.format
+        self._takes_columns = getattr(form, "compiled", False)
         self._decode_records = None
         if isinstance(form, RecordFormat) and form.header_names is not None:
             self._decode_records = form.decode_records
@@ -201,6 +203,8 @@ class Admission:
         Raises what the source's ``filter`` raises, and ``JobError`` where the source is declared wrongly.
         """
         reasons: dict[int, str] = {}
+        if isinstance(payloads, BinaryColumn) and not self._takes_columns:
+            payloads = list(payloads)  # once, however often the format looks at each
         if refused_at:
             reasons = {row: refused_at[at] for row, at in enumerate(offsets.tolist()) if at in refused_at}
             payloads = [NO_VALUE if row in reasons else payload for row, payload in enumerate(payloads)]

@@ -18,7 +18,6 @@ from nodes.checkpoints.opening import open_checkpoints
 from nodes.checkpoints.saver import ThreadSaver
 from nodes.checkpoints.store import CheckpointStore
 from nodes.checkpoints.store_retries import PatientCheckpoints
-from nodes.compiled import loading as compiled
 from nodes.errors import RunFailed
 from nodes.log import Log, LogError, LogTruncated, TopicPartition
 from nodes.machine import messages as m
@@ -41,7 +40,7 @@ from nodes.streams.control_history import JobControlHistory
 from nodes.streams.crashing_records import RecordsApart
 from nodes.streams.driver import Driver
 from nodes.streams.io.awaited_schemas import Answered, AwaitedSchemas, FoundIds
-from nodes.streams.io.inputs import use_parts
+from nodes.streams.io.inputs import use_columns, use_parts
 from nodes.streams.io.joining import FellBehind
 from nodes.streams.jobs import heartbeat_topic, open_history, with_policy
 from nodes.streams.topic_watch import POLL_INTERVAL_S, TopicWatch
@@ -116,14 +115,7 @@ class NodeProcess(NodeShell):
     ) -> None:
         super().__init__()
         install_secret(secrets.randbits(64))
-        for source in run.job.sources:
-            if not getattr(source.format, "compiled", False):
-                kind = type(source.format).__name__
-                logger.info("records of %s become objects one by one, as %s takes them", source.topic, kind)
-            elif compiled.ensure():
-                log.use_columns()
-            else:
-                logger.info("records of %s are read one by one: the compiled loops are missing", source.topic)
+        use_columns(log, run.job, build_for_objects=settings.log.kind == "kafka")
         use_parts(log, run.job)
         self.run = run
         self.log = log

@@ -15,8 +15,8 @@ from tests.integration.kafka_broker import session_bootstrap, session_prefix
 
 _BY_COLUMNS = f"{jobs_mixed.__name__}:by_columns"
 READERS = {"plain": (JOB, "librdkafka"), "columns": (_BY_COLUMNS, "librdkafka"), "own": (_BY_COLUMNS, "direct")}
-"""The same job where nodes read Kafka by confluent-kafka, by the compiled loops on librdkafka itself, and by those over
-connections of their own. The last use librdkafka for what these do not know.
+"""The same job record by record and by columns where nodes read Kafka by confluent-kafka, and by columns over direct
+connections. The last use librdkafka for what these do not know.
 """
 OUTLASTS_ALL_CUTS = "log.timeout_ms=240000"
 """For tests in which a node that is cut off must not give its broker up, however slow the machine is."""

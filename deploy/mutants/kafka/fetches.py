@@ -99,6 +99,13 @@ FETCHES = (
         tests=("tests/unit/nodes/log/kafka/direct/test_fetch_requests.py",),
     ),
     Mutant(
+        "an answer that comes in pieces counts as a slow line, so that a stalled partition is never found",
+        "nodes/log/kafka/direct/fetch_requests.py",
+        "if now_s - self._arriving_s >= SLOW_S:",
+        "if True:",
+        tests=("tests/unit/nodes/log/kafka/direct/test_fetch_requests.py",),
+    ),
+    Mutant(
         "a refused log-in takes the records with it that came at the same time",
         "nodes/log/kafka/consumer.py",
         "                failed = self._noted(one, one.error()) or failed\n                continue\n",

@@ -56,6 +56,8 @@ _NOT_READ = {
 """By the status of a walk, in words."""
 SILENT_S = 3.0
 """After so long without an answer, beyond the throttle time that the broker has announced, the request is retried."""
+SLOW_S = 0.1
+"""An answer that has been arriving for so long holds back what is behind it. Each one with records comes in pieces."""
 _MOVED = frozenset([5, 6, 9, 56, 74, 75])
 """No leader, another leader, no replica, a disk that failed, an old and an unknown epoch: a search follows."""
 
@@ -106,7 +108,7 @@ class Fetcher:
         self._silent_s = SILENT_S
         self._until_s = float("inf")
         self._throttled_s = 0.0
-        self._arrived = 0
+        self._arrived, self._arriving_s = 0, 0.0
         self.held_s = float("-inf")
         """When records last had to wait for a quota, or for those of others."""
 
@@ -144,8 +146,12 @@ class Fetcher:
                     return Lost(f"answer {answer.number} to request {number}")
                 lost = self._read(answer.data, found)
             elif self.wire.arrived > self._arrived:  # a slow line: a large answer takes its time
-                self._arrived, self.held_s = self.wire.arrived, time.monotonic()
-                self._until_s = max(self._until_s, self.held_s + self._silent_s)
+                now_s = time.monotonic()
+                self._arriving_s = now_s if self._arrived == 0 else self._arriving_s
+                self._arrived = self.wire.arrived
+                if now_s - self._arriving_s >= SLOW_S:
+                    self.held_s = now_s
+                self._until_s = max(self._until_s, now_s + self._silent_s)
             elif time.monotonic() > self._until_s:
                 return Lost(f"no answer for {self._silent_s:.0f} s")
         if lost is None and self._number is None and len(self.places) > len(self._paused):

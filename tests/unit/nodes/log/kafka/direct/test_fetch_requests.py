@@ -9,7 +9,7 @@ import pytest
 
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.direct.connection import Answer, Lost, Wire, text
-from nodes.log.kafka.direct.fetch_requests import SILENT_S, Fetcher, Passed, Refused
+from nodes.log.kafka.direct.fetch_requests import SILENT_S, SLOW_S, Fetcher, Passed, Refused
 from nodes.log.kafka.direct.fetched import positions
 from nodes.log.kafka.direct.fetched.positions import ANSWER_BYTES, PARTITION_BYTES, FetchPosition
 from tests.unit.kafka_batches import Row, batch
@@ -173,13 +173,27 @@ def test_an_answer_that_takes_its_time_on_a_slow_line_is_awaited(
     line = SlowLine([batch([Row(0, 0, b"x")], base=0, last=0)])
     fetcher = Fetcher(cast("Wire", line), loops, {}, None, 20)
     fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
-    found = fetcher.take()
+    found = fetcher.take() or fetcher.take()
     while not found:
         now[0] += 0.9 * SILENT_S
         found = fetcher.take()
         assert found or fetcher.held_s == now[0], "silence is no sign meanwhile"
     assert not isinstance(found, Lost) and len(cast("Any", found[0])[2]) == 1
     assert now[0] > 100 + 50 * SILENT_S
+
+
+def test_an_answer_that_comes_in_pieces_at_once_holds_nothing_back(
+    loops: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers send the head of an answer and its records one after the other."""
+    now = [100.0]
+    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
+    line = SlowLine([batch([Row(0, 0, b"x")], base=0, last=0)])
+    fetcher = Fetcher(cast("Wire", line), loops, {}, None, 20)
+    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
+    while not fetcher.take():
+        now[0] += SLOW_S / 1000
+    assert line.arrived == 0 and fetcher.held_s == float("-inf")
 
 
 def test_an_answer_that_breaks_off_without_an_end_is_lost_after_a_while(
