@@ -84,6 +84,18 @@ class FetchedRecords(msgspec.Struct, frozen=True):
         return None if self.bare or not any(self.headers) else self.headers
 
 
+class Stalls:
+    """Partitions of which nothing arrives although they have more records."""
+
+    count: int = 0
+    """How often the reading of one has begun anew."""
+
+    def is_behind(self, topic: str, partition: int) -> bool:
+        """Whether the log is known to go on behind what has arrived, and nothing has for a while."""
+        return False
+
+
+NO_STALLS = Stalls()
 MAX_RECORD_BYTES = 16 << 20
 
 
@@ -150,9 +162,9 @@ class Log(ABC):
         return 0.0
 
     @property
-    def stalled_reads(self) -> int:
-        """How often nothing arrived of a partition that had more records, so that its reading began anew."""
-        return 0
+    def stalls(self) -> Stalls:
+        """Those of its partitions; a log that reads files or memory has none."""
+        return NO_STALLS
 
     @abstractmethod
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:

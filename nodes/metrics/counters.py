@@ -202,8 +202,10 @@ class MeteredLog(CountingLog):
         meter = self._meter
         number = self._inputs.get((topic, partition))
         if number is not None:
-            through_ms = int(chunk.timestamps_ms[-1]) if chunk.values else time.time_ns() // 1_000_000
-            meter.read_through_ms[number] = through_ms
+            if chunk.values:
+                meter.read_through_ms[number] = int(chunk.timestamps_ms[-1])
+            elif not self._log.stalls.is_behind(topic, partition):  # nothing came, as at the end
+                meter.read_through_ms[number] = time.time_ns() // 1_000_000
             meter.records_in[number] = meter.records_in.get(number, 0) + len(chunk)
         elif chunk.values and topic == self._broadcast:
             meter.received += len(chunk)

@@ -155,7 +155,7 @@ class NodeMetrics(ServedMetrics):
 
     def metered(self, log: Log) -> Log:
         """The log, with what the node reads and appends counted."""
-        self.meter.stalled_reads = lambda: log.stalled_reads
+        self.meter.stalled_reads = lambda: log.stalls.count
         return cast("Log", MeteredLog(log, JobTopics.of(self.node.run), self.meter))
 
     def turned(self) -> None:

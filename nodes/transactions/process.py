@@ -163,7 +163,7 @@ class TransactionProcess(NodeShell):
         self.external = ExternalCalls(self.log, program, topics.requests, monotonic_ms, key)
         self._program = 0  # number of the version that feeds and makes external calls
         self._sequencers = sequencers
-        counted.plain.stalled_reads = lambda: log.stalled_reads
+        counted.plain.stalled_reads = lambda: log.stalls.count
         self.metrics = TransactionMetrics(self.driver, self.external, spills, settings, counted, patient_log)
 
     def loop(self) -> None:

@@ -99,6 +99,13 @@ FETCHES = (
         tests=("tests/unit/nodes/log/kafka/direct/test_fetch_requests.py",),
     ),
     Mutant(
+        "a partition of which nothing arrives has no lag",
+        "nodes/metrics/counters.py",
+        "elif not self._log.stalls.is_behind(topic, partition):",
+        "else:",
+        tests=STALLED,
+    ),
+    Mutant(
         "an answer that comes in pieces counts as a slow line, so that a stalled partition is never found",
         "nodes/log/kafka/direct/fetch_requests.py",
         "if now_s - self._arriving_s >= SLOW_S:",

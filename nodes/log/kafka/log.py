@@ -115,8 +115,8 @@ class KafkaLog(Log):
         return self._topics.spread_s
 
     @property
-    def stalled_reads(self) -> int:
-        return self._stalls.count
+    def stalls(self) -> StallWatch:
+        return self._stalls
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._check()

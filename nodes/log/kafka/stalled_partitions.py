@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from nodes.log.contract import TopicPartition
+from nodes.log.contract import Stalls, TopicPartition
 from nodes.log.kafka.columns import Tail
 from nodes.log.kafka.topics import EndsRequest
 
@@ -37,7 +37,7 @@ class _Silence:
     restarts: int = 0
 
 
-class StallWatch:
+class StallWatch(Stalls):
     """Of the partitions of one log; ``timeout_s`` 0: none is watched. ``count``: how often one was stalled.
 
     Its time is that of a reader that takes what arrives: a pause of the process counts as one short step.
@@ -53,6 +53,10 @@ class StallWatch:
         self._time_s = 0.0
         self._due_s = 0.0 if timeout_s > 0 else float("inf")
         self._stepped_s = self._checked_s = float("-inf")
+
+    def is_behind(self, topic: str, partition: int) -> bool:
+        known = self._silences.get(TopicPartition(topic, partition))
+        return known is not None and (known.beyond > 0 or known.restarts > 0)
 
     def is_due(self, now_s: float) -> bool:
         """Whether to ``check``; called whenever the reader has taken what has arrived."""

@@ -124,9 +124,9 @@ def test_a_partition_that_is_forgotten_behind_the_readers_back_is_read_on_and_co
         for where in PLACES:
             log.append(*where, [b"more", b"and more"])
         reading.until({where: 5 + number for number, where in enumerate(PLACES) if where != STUCK})
-        assert reading.at[STUCK] == 3 and log.stalled_reads == 0, "what is broken is broken"
+        assert reading.at[STUCK] == 3 and log.stalls.count == 0, "what is broken is broken"
         reading.until({STUCK: 5})
-        assert log.stalled_reads == 1
+        assert log.stalls.count == 1
         log.append(*STUCK, [b"last"])
         reading.until({STUCK: 6})
     for number, where in enumerate(PLACES):
@@ -171,7 +171,7 @@ def test_transactions_and_their_marks_accuse_nobody(log: KafkaLog, caplog: pytes
         reading.until({STUCK: log.end_offset(*STUCK)})
         reading.seconds(6 * STALL_TIMEOUT_S)  # the mark is at the end
     assert reading.values[STUCK] == [b"%d" % number for number in range(500)] * 2
-    assert log.stalled_reads == 0, caplog.text
+    assert log.stalls.count == 0, caplog.text
 
 
 @BOTH
@@ -192,7 +192,7 @@ def test_a_quota_accuses_nobody(
         throttle(session_bootstrap(), client, None)
     assert reading.longest_s > 2.5 * STALL_TIMEOUT_S, "it was slowed down"
     assert all(values == [b"%03d" % number * 500 for number in range(60)] for values in reading.values.values())
-    assert log.stalled_reads == 0, caplog.text
+    assert log.stalls.count == 0, caplog.text
 
 
 def test_answers_on_a_slow_line_are_awaited_and_accuse_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def test_answers_on_a_slow_line_are_awaited_and_accuse_nobody(tmp_path: Path, mo
             reading = Reading(log)
             reading.until(dict.fromkeys(PLACES[:2], count))
             assert reading.longest_s > 2.0, "it was slow"
-            assert log.stalled_reads == 0
+            assert log.stalls.count == 0
     assert reading.values == {where: [record] * count if where in PLACES[:2] else [] for where in PLACES}
 
 
@@ -221,4 +221,4 @@ def test_idle_partitions_and_their_first_records_accuse_nobody(log: KafkaLog, tm
             other.append(*PLACES[number % 3], [b"%d" % number])
         reading.until({PLACES[0]: 3, PLACES[1]: 3, PLACES[2]: 2})
     reading.seconds(4 * STALL_TIMEOUT_S)
-    assert log.stalled_reads == 0
+    assert log.stalls.count == 0

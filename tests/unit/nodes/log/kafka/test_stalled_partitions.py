@@ -13,16 +13,19 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from nodes.log.contract import TopicPartition
+from nodes.log.contract import FetchedRecords, TopicPartition
+from nodes.log.embedded.chunk import empty_chunk
 from nodes.log.kafka.columns import RecordRun
 from nodes.log.kafka.confluent_reader import AT_END, Arrived, ConfluentReader, PartitionEvent, Throttle, Where
 from nodes.log.kafka.consumer import Follower
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.stalled_partitions import StallWatch
 from nodes.log.kafka.topics import EndsRequest
+from nodes.metrics.counters import Meter, MeteredLog
 
 TIMEOUT_S = 10.0
 TURN_S = 0.25
+LONG_AGO_MS = 1_000
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -181,6 +184,37 @@ def test_a_partition_that_its_reader_forgot_is_named_counted_and_read_on(broker:
     assert "'t' partition 0 is stalled" in warning and "offset 3" in warning and "ends at 7" in warning
     assert "for 2" in warning and "attempt 1" in warning
     assert again.endswith("is read again: its position is 7")
+
+
+def test_the_lag_of_a_partition_goes_on_while_its_log_is_known_to_have_more(broker: Broker) -> None:
+    reading, meter = Reading(broker), Meter()
+    log = cast("Any", SimpleNamespace(stalls=reading.watch, poll=lambda t, p, at, **_: chunks.pop() or empty_chunk(at)))
+    chunks: list[FetchedRecords | None] = []
+    topics = cast("Any", SimpleNamespace(layout=SimpleNamespace(places=lambda: [A, B]), broadcast="b", outputs={}))
+    counting = MeteredLog(log, topics, meter)
+
+    def through_ms(where: TopicPartition, found: FetchedRecords | None = None) -> int:
+        chunks.append(found)
+        counting.poll(*where, reading.at[where])
+        return meter.read_through_ms[[A, B].index(where)]
+
+    broker.append(A, 3), broker.append(B, 2)
+    broker.forgotten.add(A)
+    reading.turns(5)
+    assert min(through_ms(A), through_ms(B)) > LONG_AGO_MS, "nothing is known of what is missing"
+    meter.read_through_ms[0] = meter.read_through_ms[1] = LONG_AGO_MS
+    reading.turns(1.5 * TIMEOUT_S)
+    assert reading.watch.count == 0 and through_ms(A) == LONG_AGO_MS < through_ms(B)
+    broker.lost.add(A)
+    reading.turns(3 * TIMEOUT_S)
+    assert reading.watch.count > 0 and through_ms(A) == LONG_AGO_MS, "reading anew has not helped"
+    broker.lost.clear()
+    reading.turns(1)
+    assert reading.at[A] == 3
+    reading.turns(TIMEOUT_S)
+    assert through_ms(A) > LONG_AGO_MS, "all of it is here"
+    one = FetchedRecords(np.array([0]), np.array([77]), [b""], [b""], None, 1)
+    assert through_ms(A, one) == 77
 
 
 def test_a_partition_without_news_costs_one_request_in_each_timeout(broker: Broker, warnings: list[str]) -> None:
