@@ -49,6 +49,9 @@ class Lattice(ABC, Generic[E, V]):
 
     least: ClassVar[float] = -inf
 
+    decimals: ClassVar[bool] = False
+    """True where a Decimal that ``is_small`` is accepted, too, without a ``check``."""
+
     combines: ClassVar[bool] = False
     """True where ``combine`` has a meaning: the states of different elements give the state of them all."""
 
@@ -56,11 +59,11 @@ class Lattice(ABC, Generic[E, V]):
     """True where a delta is independent of the value that it comes from; ask ``hands_over`` of this module."""
 
     def __init_subclass__(cls) -> None:
-        """Inherited ``kinds``, ``gathers`` and ``combines`` do not hold for inserts, checks and merges of one's own."""
+        """Inherited declarations of these do not hold for inserts, checks and merges of one's own."""
         super().__init_subclass__()
         own = vars(cls)
         if not {"insert", "fold", "check"}.isdisjoint(own) and "kinds" not in own:
-            cls.kinds = frozenset()
+            cls.kinds, cls.decimals = frozenset(), False
         if not {"insert", "insert_many"}.isdisjoint(own) and "gathers" not in own:
             cls.gathers = False
         if not {"insert", "merge"}.isdisjoint(own) and {"combine", "combines"}.isdisjoint(own):

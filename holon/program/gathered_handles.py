@@ -6,6 +6,8 @@ Whatever is unusual about an insert goes to ``Scope.insert``, which knows all th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from operator import contains, ge
 from typing import Any, TypeVar
 
 from holon.program.access import PartitionAccess
@@ -13,6 +15,7 @@ from holon.program.handles import WindowedHandle
 from holon.program.insert_buffer import GatheredPairs, GatheredRows, is_lasting
 from holon.time.units import MAX_TS_MS
 from wcrdt.lattice import Lattice
+from wcrdt.lattices.exact_sums.decimals import is_small
 from wcrdt.lattices.maps import KeyedMap
 from wcrdt.lattices.records import PairOf, Product, RecordOf
 from wcrdt.windows.assigners import Assigner, GlobalWindow, Sliding, Tumbling
@@ -109,15 +112,38 @@ def numbers_check(parts: Sequence[Lattice[Any, Any]]) -> Callable[[Any], bool]:
     """
     kinds, least = [part.kinds for part in parts], [part.least for part in parts]
     if len(parts) == 2:
-        return _pair_check(kinds, least)
-    if len(parts) == 3:
-        return _triple_check(kinds, least)
+        are_numbers = _pair_check(kinds, least)
+    elif len(parts) == 3:
+        are_numbers = _triple_check(kinds, least)
+    else:
+        are_numbers = _record_check(kinds, least)
+    return _or_decimals(parts, are_numbers) if any(part.decimals for part in parts) else are_numbers
 
-    def are_numbers(record: Any) -> bool:
-        if type(record) is not tuple or len(record) != len(kinds):
+
+def _or_decimals(parts: Sequence[Lattice[Any, Any]], are_numbers: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    rules = [(part.kinds, part.least, part.decimals) for part in parts]
+
+    def are_taken(record: Any) -> bool:
+        if are_numbers(record):
+            return True
+        if type(record) is not tuple or len(record) != len(rules) or Decimal not in map(type, record):
             return False
-        each = zip(record, kinds, least, strict=True)
-        return all(type(number) in known and number >= lowest for number, known, lowest in each)  # NaN is not
+        for number, (kinds, least, decimals) in zip(record, rules, strict=True):
+            if decimals and type(number) is Decimal:
+                if not is_small(number):
+                    return False
+            elif type(number) not in kinds or not number >= least:  # NaN is not
+                return False
+        return True
+
+    return are_taken
+
+
+def _record_check(all_kinds: Sequence[frozenset[type]], all_least: Sequence[float]) -> Callable[[Any], bool]:
+    def are_numbers(record: Any) -> bool:
+        if type(record) is not tuple or len(record) != len(all_kinds):
+            return False
+        return all(map(contains, all_kinds, map(type, record))) and all(map(ge, record, all_least))  # NaN is not
 
     return are_numbers
 

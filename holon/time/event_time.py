@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,14 @@ Times = NDArray[np.int64]
 Bad = list[tuple[int, str]]
 """(position, why it has no event time)"""
 
+_NUMBERS: dict[Any, Any] = {int: np.int64, float: np.float64}
 _REFUSALS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Exceptions that an extractor may raise for a record that has no time."""
 
 
 def times_of_events(extract: Callable[[Any], Any], events: Sequence[Any], unit: str | None = None) -> tuple[Times, Bad]:
     """Event time of each event, 0 where there is none."""
-    common = _whole_ms(extract, events) if unit in (None, "ms") else None
+    common = _usual_times(extract, events, unit)
     if common is not None:
         return common, []
     times: list[int] = []
@@ -40,16 +42,30 @@ def times_of_events(extract: Callable[[Any], Any], events: Sequence[Any], unit: 
     return np.array(times, dtype=np.int64), bad
 
 
-def _whole_ms(extract: Callable[[Any], Any], events: Sequence[Any]) -> Times | None:
-    """The common case without checking each: all times are ints in range. None: one of them is something else."""
+def _usual_times(extract: Callable[[Any], Any], events: Sequence[Any], unit: str | None) -> Times | None:
+    """The usual case without a check of each: values of one type are times in range. None: one is something else."""
     try:
-        found = list(map(extract, events))
-        if set(map(type, found)) != {int}:
-            return None
-        times = np.array(found, np.int64)
+        values = list(map(extract, events))
+        times = _same_times(values, unit)
     except (*_REFUSALS, StopIteration):
         return None
-    return times if -MAX_TS_MS < int(times.min()) <= int(times.max()) < MAX_TS_MS else None
+    return times if times is not None and -MAX_TS_MS < int(times.min()) <= int(times.max()) < MAX_TS_MS else None
+
+
+def _same_times(values: list[Any], unit: str | None) -> Times | None:
+    """Times of values of one type, as a column has them; None: of several types, or one is no time."""
+    kind = type(values[0]) if values and len(set(map(type, values))) == 1 else None
+    if kind in _NUMBERS:
+        found = column_to_ms(np.array(values, _NUMBERS[kind]), unit)
+        return None if found is None or found[1].any() else found[0]
+    if kind is str and unit == "iso":
+        known = Texts.of(values).epoch_ms()
+        return None if known is None else known[0]  # those that the loop leaves are out of range in it
+    if kind is datetime and unit == "datetime" and {value.tzinfo for value in values} == {UTC}:
+        # NumPy takes no zones, and what it drops here is the zone that it takes for granted.
+        naive = [value.replace(tzinfo=None) for value in values]
+        return np.array(naive, "datetime64[us]").astype(np.int64) // 1000
+    return None
 
 
 def times_of_columns(

@@ -19,6 +19,7 @@ class _Extreme(Folding[T, T | None], Generic[T]):
 
     __slots__ = ("_best",)
     kinds = NUMBERS
+    decimals = True
     combines = True
     hands_over = True
 

@@ -1,4 +1,4 @@
-"""Bugs in how keys are found and grouped, and in how records by key are gathered."""
+"""Bugs in how keys are found and grouped, and in how records by key are gathered, with their times."""
 
 from __future__ import annotations
 
@@ -44,9 +44,37 @@ LOOKUPS = (
     Mutant(
         "records of many numbers take any number",
         "holon/program/gathered_handles.py",
-        "type(number) in known and number >= lowest for",
-        "type(number) in known for",
+        "map(type, record))) and all(map(ge, record, all_least))",
+        "map(type, record)))",
         tests=GATHERING,
+    ),
+    Mutant(
+        "records take Decimals that are no numbers",
+        "holon/program/gathered_handles.py",
+        "if not is_small(number):",
+        "if False:",
+        tests=GATHERING,
+    ),
+    Mutant(
+        "records with Decimals take numbers below the least one of a part",
+        "holon/program/gathered_handles.py",
+        "elif type(number) not in kinds or not number >= least:",
+        "elif type(number) not in kinds:",
+        tests=GATHERING,
+    ),
+    Mutant(
+        "times of rows lose their zones",
+        "holon/time/event_time.py",
+        "{value.tzinfo for value in values} == {UTC}",
+        "True",
+        tests=("tests/laws/test_event_times.py",),
+    ),
+    Mutant(
+        "times of rows that are no numbers are 0",
+        "holon/time/event_time.py",
+        "None if found is None or found[1].any() else found[0]",
+        "None if found is None else found[0]",
+        tests=("tests/laws/test_event_times.py",),
     ),
     Mutant(
         "keys of several parts that Python takes for equal are one key",

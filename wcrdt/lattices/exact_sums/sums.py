@@ -165,6 +165,7 @@ class Sum(ExactSums[Number, Number]):
     tag: ClassVar[str] = "sum"
     compact: ClassVar[bool] = True
     kinds = NUMBERS
+    decimals = True
     width = 2
 
     def fold(self, element: Number) -> Row:
@@ -188,6 +189,7 @@ class Average(ExactSums[Number, Fraction | float | None]):
     tag: ClassVar[str] = "average"
     compact: ClassVar[bool] = True
     kinds = NUMBERS
+    decimals = True
     width = 3
 
     def fold(self, element: Number) -> Row:
