@@ -83,8 +83,12 @@ def test_a_log_says_what_takes_records_one_by_one(
 def test_missing_loops_are_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(compiled, "ensure", lambda **given: False)
     with caplog.at_level("INFO"):
-        assert not inputs.use_columns(ColumnLog(), job(ArrowColumns(Row)), build_for_objects=True)
-    assert caplog.messages == ["records of in0 are read one by one: the compiled loops are missing"]
+        assert not inputs.use_columns(ColumnLog(), job(ArrowColumns(Row), Json(Row)), build_for_objects=True)
+    assert caplog.messages == [
+        "records of in0 are read one by one: the compiled loops are missing",
+        "records of in1 become objects one by one, as Json takes them",
+        "records of in1 are read one by one: the compiled loops are missing",
+    ]
 
 
 class OwnFormat:
