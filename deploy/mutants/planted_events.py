@@ -358,7 +358,7 @@ REGISTRIES = (
         "jobs whose records become objects never read Kafka directly",
         "nodes/streams/io/inputs.py",
         "return found and log.use_columns()",
-        "return found and bool(columns) and log.use_columns()",
+        "return any(takes_columns(one.format) for one in job.sources) and log.use_columns()",
         tests=("tests/unit/nodes/streams/test_inputs.py",),
     ),
     Mutant(

@@ -145,6 +145,11 @@ def headers_requested_by(format: object) -> tuple[str, ...] | None:
     return format.header_names if isinstance(format, RecordFormat) else None
 
 
+def takes_columns(format: Format[Any]) -> bool:
+    """Whether its records are read as columns where they lie; any other format takes them one by one."""
+    return getattr(format, "compiled", False)
+
+
 def count_events(format: Format[Any], payloads: Sequence[bytes]) -> int:
     """How many events a run of payloads holds: what accepted, filtered, late and dead add up to."""
     if not isinstance(format, AtomFormat):

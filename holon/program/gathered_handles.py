@@ -126,7 +126,7 @@ def _or_decimals(parts: Sequence[Lattice[Any, Any]], are_numbers: Callable[[Any]
     def are_taken(record: Any) -> bool:
         if are_numbers(record):
             return True
-        if type(record) is not tuple or len(record) != len(rules) or Decimal not in map(type, record):
+        if type(record) is not tuple or len(record) != len(rules):
             return False
         for number, (kinds, least, decimals) in zip(record, rules, strict=True):
             if decimals and type(number) is Decimal:

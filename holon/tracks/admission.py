@@ -19,7 +19,7 @@ from holon.columnar.payloads import BinaryColumn
 from holon.columnar.record_parts import RecordParts
 from holon.errors import JobError
 from holon.formats.batch import Batch
-from holon.formats.formats import Decoded, RecordFormat
+from holon.formats.formats import Decoded, RecordFormat, takes_columns
 from holon.program.late_inserts import IN_HAND, LateRow
 from holon.program.states import Windowed
 from holon.source import Source
@@ -184,7 +184,7 @@ class Admission:
         self.assigners = [state.windows for state in record_states]
         self.lateness_ms = lateness_ms
         form = source.format
-        self._takes_columns = getattr(form, "compiled", False)
+        self._takes_columns = takes_columns(form)
         self._decode_records = None
         if isinstance(form, RecordFormat) and form.header_names is not None:
             self._decode_records = form.decode_records

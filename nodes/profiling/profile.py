@@ -9,7 +9,7 @@ import numpy as np
 
 from holon.columnar.loops import installed
 from holon.columnar.payloads import BinaryColumn
-from holon.formats.formats import ColumnsRead, Json
+from holon.formats.formats import ColumnsRead, Json, takes_columns
 from holon.formats.json_columns import FEW, JsonColumns
 from holon.input_layout import InputLayout
 from holon.job import Job
@@ -151,7 +151,7 @@ def _advice(job: Job, profile: Profile) -> list[str]:
     """The changes that would make the job quicker."""
     formats, shares = [source.format for source in job.sources], {cost.stage: cost.share for cost in profile.stages}
     found: list[str] = []
-    if installed() is None and any(getattr(form, "compiled", False) for form in formats):
+    if installed() is None and any(map(takes_columns, formats)):
         found.append("the compiled loops are missing: pip install 'holon[fast]'")
     if any(isinstance(form, Json) for form in formats):
         found.append(

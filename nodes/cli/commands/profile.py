@@ -46,7 +46,6 @@ def profile(
     settings = given.settings()
     declared = job_named(job, settings)
     from holon.input_layout import InputLayout
-    from nodes.compiled import loading as compiled
     from nodes.machine.ownership.schemas import SchemaFold
     from nodes.profiling.profile import profiled
     from nodes.profiling.records import FileRecords, ProfiledRecords, TopicRecords, without_refused
@@ -54,13 +53,12 @@ def profile(
     from nodes.runtime.log_opening import open_settings_log
     from nodes.schema_registry.commands import fetching
     from nodes.streams.control_history import schema_verdicts
-    from nodes.streams.io.inputs import use_parts
+    from nodes.streams.io.inputs import load_loops, use_parts
     from nodes.streams.judged_schemas import JudgedSchemas
 
     if len(declared.sources) > 1 and (data is not None or topic is not None):
         raise Failure(2, f"job {declared.name!r} reads several topics: leave --data and --topic out, to read these")
-    if any(getattr(source.format, "compiled", False) for source in declared.sources):
-        compiled.ensure()
+    load_loops(declared, build_for_objects=settings.log.kind == "kafka")
 
     def measure(records: ProfiledRecords, verdicts: SchemaFold) -> None:
         layout = InputLayout(declared.sources, records.partitions)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from holon.formats.formats import headers_requested_by
+from holon.formats.formats import headers_requested_by, takes_columns
 from holon.formats.input_run import Input
 from holon.job import Job
 from nodes.compiled import loading as compiled
@@ -16,20 +16,25 @@ logger = logging.getLogger(__name__)
 
 
 def use_columns(log: Log, job: Job[Any], *, build_for_objects: bool) -> bool:
-    """Let the log give values as columns where compiled loops can be had; what is slower without is logged.
-
-    ``build_for_objects``: compile the loops for formats that make an object of each record, too. They give these the
-    way from the log alone: on Kafka a quarter to a half of what a record costs, on the embedded log a twentieth.
-    """
-    kinds = {source.topic: source.format for source in job.sources}
-    columns = {topic for topic, kind in kinds.items() if getattr(kind, "compiled", False)}
-    found = compiled.ensure(build=bool(columns) or build_for_objects)
-    for topic, kind in kinds.items():
-        if topic not in columns:
-            logger.info("records of %s become objects one by one, as %s takes them", topic, type(kind).__name__)
-        if not found and (topic in columns or build_for_objects):
+    """Let the log give values as columns where compiled loops can be had; what is slower without is logged."""
+    found = load_loops(job, build_for_objects=build_for_objects)
+    for source in job.sources:
+        topic, columns = source.topic, takes_columns(source.format)
+        if not columns:
+            kind = type(source.format).__name__
+            logger.info("records of %s become objects one by one, as %s takes them", topic, kind)
+        if not found and (columns or build_for_objects):
             logger.info("records of %s are read one by one: the compiled loops are missing", topic)
     return found and log.use_columns()
+
+
+def load_loops(job: Job[Any], *, build_for_objects: bool) -> bool:
+    """Have the compiled loops in this process, as the job's nodes have them; False where they cannot be had.
+
+    ``build_for_objects``: compile them for formats that make an object of each record, too. They give these little
+    beside the way from the log: on Kafka a quarter to a half of what a record costs, on the embedded log a twentieth.
+    """
+    return compiled.ensure(build=build_for_objects or any(takes_columns(source.format) for source in job.sources))
 
 
 def use_parts(log: Log, job: Job[Any], topic: str | None = None) -> None:

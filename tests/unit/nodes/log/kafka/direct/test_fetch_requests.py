@@ -165,14 +165,22 @@ class SlowLine(Broker):
         return super().receive(room)
 
 
+def on_a_slow_line(
+    records: bytes, loops: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[float], SlowLine, Fetcher]:
+    """The clock, which stands still, the line, and who fetches over it."""
+    now = [100.0]
+    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
+    line = SlowLine([records])
+    fetcher = Fetcher(cast("Wire", line), loops, {}, None, 20)
+    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
+    return now, line, fetcher
+
+
 def test_an_answer_that_takes_its_time_on_a_slow_line_is_awaited(
     loops: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [100.0]
-    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
-    line = SlowLine([batch([Row(0, 0, b"x")], base=0, last=0)])
-    fetcher = Fetcher(cast("Wire", line), loops, {}, None, 20)
-    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
+    now, _, fetcher = on_a_slow_line(batch([Row(0, 0, b"x")], base=0, last=0), loops, monkeypatch)
     found = fetcher.take() or fetcher.take()
     while not found:
         now[0] += 0.9 * SILENT_S
@@ -186,11 +194,7 @@ def test_an_answer_that_comes_in_pieces_at_once_holds_nothing_back(
     loops: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Brokers send the head of an answer and its records one after the other."""
-    now = [100.0]
-    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
-    line = SlowLine([batch([Row(0, 0, b"x")], base=0, last=0)])
-    fetcher = Fetcher(cast("Wire", line), loops, {}, None, 20)
-    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
+    now, line, fetcher = on_a_slow_line(batch([Row(0, 0, b"x")], base=0, last=0), loops, monkeypatch)
     while not fetcher.take():
         now[0] += SLOW_S / 1000
     assert line.arrived == 0 and fetcher.held_s == float("-inf")
@@ -199,11 +203,7 @@ def test_an_answer_that_comes_in_pieces_at_once_holds_nothing_back(
 def test_an_answer_that_breaks_off_without_an_end_is_lost_after_a_while(
     loops: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [100.0]
-    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
-    line = SlowLine([b"x" * 90])
-    fetcher = Fetcher(cast("Wire", line), loops, {}, None, 20)
-    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
+    now, line, fetcher = on_a_slow_line(b"x" * 90, loops, monkeypatch)
     for _ in range(5):
         assert fetcher.take() == []
         now[0] += 0.9 * SILENT_S
