@@ -15,6 +15,9 @@ import numpy as np
 E = TypeVar("E")  # what is inserted
 V = TypeVar("V")  # what is read
 
+_NUMBERS = {np.dtype(np.int64): int, np.dtype(np.float64): float}
+_SMALL_EXPONENT = 900
+"""Of ten: a Decimal of 19 digits and an exponent up to it is far from all limits."""
 type_of_wire = Any  # None | bool | int | float | str | bytes | list of the same
 
 
@@ -111,10 +114,15 @@ class Lattice(ABC, Generic[E, V]):
             self.check(element)
 
     def _takes_all(self, elements: Any) -> bool:
-        """Whether they are ints of a column that need no ``check``."""
-        if int not in self.kinds or not isinstance(elements, np.ndarray) or elements.dtype != np.int64:
+        """Whether they are numbers of a column that need no ``check``."""
+        if self.decimals and (scaled := getattr(elements, "scaled", None)) is not None:
+            found = scaled()
+            return found is not None and not np.count_nonzero(np.abs(found[1]) > _SMALL_EXPONENT)
+        if not isinstance(elements, np.ndarray) or elements.ndim != 1:
             return False
-        return elements.ndim == 1 and (not len(elements) or int(elements.min()) >= self.least)
+        if _NUMBERS.get(elements.dtype) not in self.kinds:
+            return False
+        return not len(elements) or bool(np.minimum.reduce(elements) >= self.least)  # NaN is not
 
     @property
     @abstractmethod

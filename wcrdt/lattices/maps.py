@@ -11,7 +11,15 @@ from wcrdt.lattice import Lattice, hands_over, type_of_wire
 from wcrdt.lattices.columns import Groups, height, take
 from wcrdt.lattices.folding import Folding, require_combining, require_same
 from wcrdt.lattices.keyed.columns import KeyedColumns, columns_from_wire, combined
-from wcrdt.lattices.keyed.elements import FEW_ROWS, few_folded, few_inserted, grouped_keys, key_of, two_columns
+from wcrdt.lattices.keyed.elements import (
+    FEW_ROWS,
+    check_rows,
+    few_folded,
+    few_inserted,
+    grouped_keys,
+    key_of,
+    two_columns,
+)
 from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, grouped
 from wcrdt.lattices.keyed.records import leaf_of
 from wcrdt.lattices.keyed.view import KeyedView
@@ -87,8 +95,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
     def insert_many(self, elements: Any, *, actor: int = 0) -> Self:
         """Add columns ``(keys, parts)`` or rows of pairs, grouped by key.
 
-        The delta has the keys that changed. Types that fold give their whole contribution there, others what was
-        added; both give the state after when they are merged into the state before.
+        The delta has the keys that changed: of types that fold their whole contribution, of others what was added.
         """
         key_column, parts = two_columns(elements)
         if not (rows := height((key_column, parts))):
@@ -122,24 +129,16 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
     def _insert_objects(self, key_column: Any, parts: Any, known: tuple[Keys, Groups] | None, actor: int) -> Self:
         folds = isinstance(self.inner, Folding) and self.inner.folds
         keys, groups = grouped_keys(key_column, stable=not folds) if known is None else (known[0].tolist(), known[1])
-        if isinstance(self.inner, Folding) and folds:
-            partials = self.inner.fold_groups(parts, groups)
-            if partials is not None:
-                return self._absorb(zip(keys, partials, strict=True), actor)
+        partials = self.inner.fold_groups(parts, groups) if isinstance(self.inner, Folding) and folds else None
+        if partials is not None:
+            return self._absorb(zip(keys, partials, strict=True), actor)
         grouped_parts = [(key, take(parts, rows)) for key, rows in zip(keys, groups.members(), strict=True)]
         for key, part in grouped_parts:
             self._entries.get(key, self.inner).check_many(part)
-        delta = self.bottom()
-        for key, part in grouped_parts:
-            delta._entries[key] = self._entry(key).insert_many(part, actor=actor)
-        return delta
+        return self.of_entries({key: self._entry(key).insert_many(part, actor=actor) for key, part in grouped_parts})
 
     def check_many(self, elements: Any) -> None:
-        key_column, parts = two_columns(elements)
-        if height((key_column, parts)):
-            keys, groups = grouped_keys(key_column)
-            for key, rows in zip(keys, groups.members(), strict=True):
-                self._entries.get(key, self.inner).check_many(take(parts, rows))
+        check_rows(self._entries, self.inner, *two_columns(elements))
 
     def _absorb(self, folded: Iterable[tuple[Hashable, Any]], actor: int) -> Self:
         """Add one partial to each key."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from wcrdt.codec import element_from_wire, element_to_wire, require
 from wcrdt.elements import NUMBERS, element_of, identity, ordered, plain, precedes
 from wcrdt.lattice import Lattice, type_of_wire
-from wcrdt.lattices.columns import int_column, rows_of
+from wcrdt.lattices.columns import are_known_elements, int_column, rows_of
 from wcrdt.lattices.folding import require_same
 
 T = TypeVar("T")
@@ -35,6 +35,10 @@ class GrowingSet(Lattice[T, V], Generic[T, V]):
 
     def check(self, element: T) -> None:
         plain(element)
+
+    def check_many(self, elements: Any) -> None:
+        if not are_known_elements(elements):
+            super().check_many(elements)
 
     def insert(self, element: T, *, actor: int = 0) -> Self:
         return self._add({identity(plain(element))})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from wcrdt.elements import Distinct, element_of, identity, plain
 from wcrdt.lattice import Lattice
-from wcrdt.lattices.columns import Groups, group_by, int_column, rows_of
+from wcrdt.lattices.columns import Groups, are_known_elements, group_by, height, int_column, rows_of, take
 from wcrdt.lattices.folding import Folding
 
 FEW_ROWS = 16
@@ -56,6 +56,18 @@ def few_inserted(
             entry = entries[key] = inner.bottom()
         added[key] = entry.insert(few[0], actor=actor) if len(few) == 1 else entry.insert_many(few, actor=actor)
     return added
+
+
+def check_rows(entries: Mapping[Hashable, Lattice[Any, Any]], inner: Lattice[Any, Any], keys: Any, parts: Any) -> None:
+    """Raise what inserting columns of keys and parts into these entries would."""
+    if not height((keys, parts)):
+        return
+    if inner.gathers and are_known_elements(keys):  # then neither a key nor what is there already matters
+        inner.check_many(parts)
+        return
+    each, groups = grouped_keys(keys)
+    for key, rows in zip(each, groups.members(), strict=True):
+        entries.get(key, inner).check_many(take(parts, rows))
 
 
 def two_columns(elements: Any) -> tuple[Any, Any]:
