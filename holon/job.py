@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from holon.formats.finite_numbers import refuse_not_finite
 from holon.formats.formats import Format
 from holon.program.context import Context
 from holon.program.function import ProcessingFunction
+from holon.program.insert_arguments import ColumnInserts
 from holon.program.program import JobProgram
 from holon.program.states import StateDeclaration
 from holon.source import ManualWatermarks, Source
@@ -98,6 +100,20 @@ class Output:
             raise JobError(f"output {self.topic!r}: partitions can only differ from the input's with route_by_key")
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnForm:
+    """The records of a topic by columns: its source as such, and the inserts of ``process`` for a batch of them.
+
+    ``inserts`` has no effect itself. None, or an exception: the records are for ``process``. ``fewest``: a run of fewer
+    records is as quick one by one. ``compiled``: so is any without compiled loops.
+    """
+
+    source: Source[Any]
+    inserts: Callable[[Batch[Any]], Sequence[ColumnInserts] | None]
+    fewest: int = 64
+    compiled: bool = True
+
+
 @dataclass(frozen=True)
 class Job(Generic[E]):
     """A job over events of type ``E``.
@@ -121,6 +137,7 @@ class Job(Generic[E]):
         window_retention_ms: how much older than what just completed a window may be (by its end, in event time) that an
             ``on_window`` handler or an ``async`` process still reads. 0: only windows that end with the one in hand,
             or that the record in hand completes. Windows are kept for so long.
+        column_forms: by topic, of ``by_columns``. No result follows from them.
     """
 
     name: str
@@ -138,6 +155,7 @@ class Job(Generic[E]):
     dead_letter_topic: str = ""
     unstable_topic: str = ""
     window_retention_ms: int = 0
+    column_forms: Mapping[str, ColumnForm] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -189,11 +207,24 @@ class Job(Generic[E]):
     @property
     def formats(self) -> list[Format[Any]]:
         """Those of the sources, each once: sources may share one."""
-        found: list[Format[Any]] = []
-        for source in self.sources:
-            if not any(source.format is one for one in found):
-                found.append(source.format)
+        return _formats(self.sources)
+
+    @property
+    def formats_read(self) -> list[Format[Any]]:
+        """The same of ``sources_read``."""
+        return _formats(self.sources_read)
+
+    def by_columns(self, forms: Mapping[str, ColumnForm]) -> Job[E]:
+        """The same job, of which records may go by columns; forms are made by ``holon.dataflow.record_functions``."""
+        found = copy.copy(self)  # with what is known of its program
+        object.__setattr__(found, "column_forms", dict(forms))
         return found
+
+    @property
+    def sources_read(self) -> list[Source[Any]]:
+        """Its sources; those whose records go by columns as such."""
+        forms = self.column_forms
+        return [forms[source.topic].source if source.topic in forms else source for source in self.sources]
 
     @property
     def allows_idleness(self) -> bool:
@@ -265,6 +296,14 @@ class Job(Generic[E]):
         """Digest of ``describe()`` and the code: an existing state is only resumed by the same one."""
         text = f"{self.describe()}\ncode {self.program.code_hash()}"
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _formats(sources: Sequence[Source[Any]]) -> list[Format[Any]]:
+    found: list[Format[Any]] = []
+    for source in sources:
+        if not any(source.format is one for one in found):
+            found.append(source.format)
+    return found
 
 
 def _described(sources: Sequence[Source[Any]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deploy.mutants.flows.record_functions import RECORD_FUNCTIONS
 from deploy.mutants.flows.unions import UNIONS
 from deploy.mutants.kafka.fetches import FETCHES
 from deploy.mutants.keyed.lookups import LOOKUPS
@@ -41,6 +42,7 @@ MUTANTS = (
     *LARGEST,
     *LOOKUPS,
     *UNIONS,
+    *RECORD_FUNCTIONS,
     *FLOWS,
     *JOINS,
     *FETCHES,

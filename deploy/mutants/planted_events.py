@@ -385,7 +385,7 @@ REGISTRIES = (
     Mutant(
         "a function of groups that fails for None is called with rows of the source",
         "holon/dataflow/tracing.py",
-        "if not (calls and (path.has_none or isinstance(error, LacksAttribute))):",
+        "if called is None or not (path.has_none or isinstance(error, LacksAttribute)):",
         "if not (path.has_none or isinstance(error, LacksAttribute)):",
         tests=NONES,
     ),

@@ -372,8 +372,8 @@ FLOWS = (
     Mutant(
         "columns of ints are inserted that a part refuses",
         "wcrdt/lattice.py",
-        "(not len(elements) or int(elements.min()) >= self.least)",
-        "elements.size >= 0",
+        "return not len(elements) or bool(np.minimum.reduce(elements) >= self.least)",
+        "return elements.size >= 0",
         tests=("tests/unit/wcrdt/test_lattices_collections.py",),
     ),
     Mutant(

@@ -6,7 +6,7 @@ import builtins
 import dis
 import enum
 from abc import ABCMeta
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import CellType, CodeType, FunctionType, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -42,17 +42,18 @@ class Untraceable(Exception):
     """A function cannot be followed with placeholders; the message names what it does."""
 
 
-def scan(function: Any) -> bool:
+def scan(function: Any, known: Sequence[Any] = ()) -> bool:
     """Raise ``Untraceable`` if following the function could show something else than calling it with values.
 
     True where it asks whether something is None: then a field that may be None has to be None on a way of its own.
+    ``known``: objects that it may name, beside constants.
     """
     if not isinstance(function, FunctionType):
         raise Untraceable(f"a {type(function).__name__} is no function written in Python")
-    return _scan(function, set())
+    return _scan(function, set(), known)
 
 
-def _scan(function: FunctionType, seen: set[CodeType]) -> bool:
+def _scan(function: FunctionType, seen: set[CodeType], known: Sequence[Any]) -> bool:
     if function.__code__ in seen:
         return False
     seen.add(function.__code__)
@@ -66,11 +67,13 @@ def _scan(function: FunctionType, seen: set[CodeType]) -> bool:
             raise Untraceable("it uses try, with or a comprehension")
         if code.co_flags & (0x20 | 0x80 | 0x200):
             raise Untraceable("it is a generator, or async")
-        asks |= _scan_code(function, code, held, seen)
+        asks |= _scan_code(function, code, held, seen, known)
     return asks
 
 
-def _scan_code(function: FunctionType, code: CodeType, held: Mapping[str, CellType], seen: set[CodeType]) -> bool:
+def _scan_code(
+    function: FunctionType, code: CodeType, held: Mapping[str, CellType], seen: set[CodeType], known: Sequence[Any]
+) -> bool:
     """As ``scan``, of the function's code or of one that is written within it."""
     asks = False
     before: list[dis.Instruction] = []
@@ -84,9 +87,9 @@ def _scan_code(function: FunctionType, code: CodeType, held: Mapping[str, CellTy
         elif step.opname in _REFUSED and not (step.opname == "IS_OP" and _is_kind(_named(function, held, on_top))):
             raise Untraceable(f"it uses {_REFUSED[step.opname]}")
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            asks |= _check_name(step.argval, global_of(function, step.argval), seen)
+            asks |= _check_name(step.argval, global_of(function, step.argval), seen, known)
         elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
-            asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), seen)
+            asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), seen, known)
         before.append(step)
     return asks
 
@@ -117,9 +120,11 @@ def global_of(function: FunctionType, name: str) -> Any:
     return found
 
 
-def _check_name(name: str, value: Any, seen: set[CodeType]) -> bool:
+def _check_name(name: str, value: Any, seen: set[CodeType], known: Sequence[Any]) -> bool:
     if isinstance(value, FunctionType):
-        return _scan(value, seen)
+        return _scan(value, seen, known)
+    if any(value is one for one in known):
+        return False
     structs = _structs_in(value)
     if structs:
         if any(hasattr(one, "__post_init__") for one in structs):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from types import NoneType
 from typing import Any, NoReturn
@@ -242,13 +242,13 @@ def trace(function: Callable[[Any], Any], row_type: Any, *, checked: bool = Fals
     if asks_none and not checked:
         raise Untraceable("it uses `is None` on rows that a function has made")
     kinds = kinds_of(row_type) if checked else ()
-    row: Callable[[Path], Any] = lambda path: Placeholder(Field(()), path, row_type, kinds)  # noqa: E731
-    return _follow(function, row, _used_leaf, asks_none, is_checked=checked)
+    row: Callable[[Path], Any] = lambda path: (Placeholder(Field(()), path, row_type, kinds),)  # noqa: E731
+    return _follow(function, row, used_leaf, asks_none, called=_called(function), is_checked=checked)
 
 
 def trace_with(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> Decision:
     """As ``trace``, with an argument that is made for each way through the function."""
-    return _follow(function, argument, _used_leaf, scan(function), calls=False)
+    return _follow(function, lambda path: (argument(path),), used_leaf, scan(function))
 
 
 def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> None:
@@ -256,36 +256,60 @@ def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], A
 
     Raises as ``trace``.
     """
-    _follow(function, argument, lambda *_: Leaf(Constant(None)), scan(function))
+    leaf = Leaf(Constant(None))
+    _follow(function, lambda path: (argument(path),), lambda *_: leaf, scan(function), called=leaf)
+
+
+def trace_effects(
+    function: Callable[..., Any],
+    arguments: Callable[[Path], tuple[Any, ...]],
+    effects_of: Callable[[Any, Path], Leaf],
+    failing: Leaf,
+    known: Sequence[Any] = (),
+) -> Decision:
+    """The effects of a function of records, as a format has read them, by the way that each goes.
+
+    ``effects_of`` makes a way's leaf of what the function has given; ``failing`` is that of a way on which it raises.
+    ``known``: objects that the function may name, since ``arguments`` know what becomes of them. Raises as ``trace``.
+    """
+    return _follow(function, arguments, effects_of, scan(function, known), called=failing, is_checked=True)
+
+
+def row_of(path: Path, row_type: Any) -> Placeholder:
+    """The placeholder of a row as a format has read it."""
+    return Placeholder(Field(()), path, row_type, kinds_of(row_type))
+
+
+def _called(function: Callable[[Any], Any]) -> Leaf:
+    """Calls of the function with the rows of a way on which it raises."""
+    return Leaf(Apply("called", function, (Field(()),)))
 
 
 def _follow(
-    function: Callable[[Any], Any],
-    argument: Callable[[Path], Any],
-    leaf_of: Callable[[Any, Path], Leaf],
+    function: Callable[..., Any],
+    arguments: Callable[[Path], tuple[Any, ...]],
+    end_of: Callable[[Any, Path], Leaf],
     asks_none: bool,
     *,
-    calls: bool = True,
+    called: Leaf | None = None,
     is_checked: bool = False,
 ) -> Decision:
-    """``calls``: where a way fails since a value is None, or a Struct that lacks a field, the function may be called
-    with the rows of that way.
-    """
+    """``called``: of a way that fails since a value is None, or a Struct that lacks a field; None: there is none."""
     paths: list[tuple[Path, Leaf]] = []
     waiting: list[tuple[bool, ...]] = [()]
-    called = with_stand_ins(function, _STAND_INS)
+    with_others = with_stand_ins(function, _STAND_INS)
     may_format = cache(partial(keeps_texts_whole, function, global_of))
     while waiting:
         answers = waiting.pop()
         path = Path(answers, asks_none, may_format, is_checked)
         try:
-            leaf = leaf_of(called(argument(path)), path)
+            leaf = end_of(with_others(*arguments(path)), path)
         except (Untraceable, FlowError):
             raise
         except USER_ERRORS as error:
-            if not (calls and (path.has_none or isinstance(error, LacksAttribute))):
+            if called is None or not (path.has_none or isinstance(error, LacksAttribute)):
                 raise Untraceable(f"with a placeholder it raises {type(error).__name__}: {error}") from error
-            leaf = Leaf(Apply("called", function, (Field(()),)))  # rows of this way, if there are any, raise it
+            leaf = called  # rows of this way, if there are any, raise it
         paths.append((path, leaf))
         taken = [answer for _, answer in path.taken]
         waiting += [(*taken[:number], False) for number in range(len(answers), len(taken))]
@@ -315,22 +339,24 @@ def _never_differ(condition: Expression, then: Decision, otherwise: Decision) ->
     return isinstance(one, Constant) and isinstance(other, Constant) and one.value is other.value
 
 
-def _used_leaf(result: Any, path: Path) -> Leaf:
-    leaf = _leaf(result, path)
+def used_leaf(result: Any, path: Path) -> Leaf:
+    """A result as a leaf. Raises ``Untraceable`` where the function has computed what nothing follows from."""
+    leaf = leaf_of(result, path)
     path.check_used(leaf)
     return leaf
 
 
-def _leaf(result: Any, path: Path) -> Leaf:
+def leaf_of(result: Any, path: Path) -> Leaf:
+    """The same, of a part of a result."""
     if isinstance(result, Placeholder):
         return Leaf(result._expression)
     if type(result) is str and is_marked(result):
         return Leaf(path.formatted(result))
     if isinstance(result, msgspec.Struct) and type(result).__struct_fields__:  # without fields it is a constant
-        fields = {name: _leaf(getattr(result, name), path) for name in type(result).__struct_fields__}
+        fields = {name: leaf_of(getattr(result, name), path) for name in type(result).__struct_fields__}
         return Leaf(fields, type(result))
     if type(result) is tuple:
-        return Leaf(tuple(_leaf(one, path) for one in result))
+        return Leaf(tuple(leaf_of(one, path) for one in result))
     if _holds(result):
         raise Untraceable(f"it gives a {type(result).__name__} of expressions")
     return Leaf(Constant(result))

@@ -26,6 +26,8 @@ E = TypeVar("E")
 Step = Callable[[Any], Any]
 Path = tuple[str, ...]
 
+TOO_LARGE = "does not fit in 64 bits"
+"""The end of the reason of a record that ``Json`` takes."""
 FEW = 24
 """Records of a run below which msgspec is as quick."""
 
@@ -73,9 +75,14 @@ class JsonColumns(MarkedFormat[E]):
         self.slow_records = 0
         """Records so far that the compiled loop has left to msgspec, in this process."""
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled loops read such records, where there are some; False if all of them are for msgspec."""
+        return self._plan is not None and self._plan.slot != SPAN
+
     def reader(self, loops: Loops) -> StructReader | None:
         """The reader of records by these loops; None if all of them are for msgspec."""
-        if self._reader is None and self._plan is not None and self._plan.slot != SPAN:
+        if self._reader is None and self._plan is not None and self.is_compiled:
             self._reader = StructReader(loops, self._plan)
         return self._reader
 
@@ -159,7 +166,7 @@ class JsonColumns(MarkedFormat[E]):
     def _too_large(self, event: E) -> str | None:
         for name, value_of in self._integers:
             if not -(2**63) <= value_of(event) < 2**63:
-                return f"{name} does not fit in 64 bits"
+                return f"{name} {TOO_LARGE}"
         return None
 
     def describe(self) -> str:

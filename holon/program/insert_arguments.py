@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 from holon.errors import JobError
 from holon.time.units import MAX_TS_MS
 from wcrdt.windows.assigners import END_OF_TIME_MS, Assigner, GlobalWindow, Sliding, Tumbling
+
+
+class ColumnInserts(NamedTuple):
+    """The arguments of ``insert_many`` for a state; ``rows`` None: the elements are those of all rows, in order."""
+
+    state: str
+    elements: Any
+    ts_ms: NDArray[np.int64]
+    rows: NDArray[np.intp] | None
 
 
 def checked_time(what: str, ts_ms: Any) -> int:

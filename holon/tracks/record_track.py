@@ -29,6 +29,7 @@ from holon.tracks.admission import (
     Admitted,
     RefusedEvent,
 )
+from holon.tracks.column_runs import ColumnRuns
 from holon.tracks.failed_records import FailedRun, parted
 from holon.tracks.job_code import FunctionCall, runs_job_code
 from holon.tracks.record_loop import RecordLoop
@@ -74,6 +75,11 @@ class RecordTrack:
         late_for = [] if job.late_records == "process" else scope.windowed.values()
         record_states = [decl for decl in late_for if decl.stage == 0]
         self.admission = Admission(input.source, record_states, job.allowed_lateness_ms, live_guard_ms)
+        form = job.column_forms.get(input.source.topic)
+        self._columns: ColumnRuns | None = None
+        if form is not None:
+            by_columns = Admission(form.source, record_states, job.allowed_lateness_ms, live_guard_ms)
+            self._columns = ColumnRuns(form, by_columns, scope)
         self.counts = AdmissionCounts()
         self.duplicates = Duplicates(upstream)
         self.ended = False
@@ -193,13 +199,18 @@ class RecordTrack:
     @runs_job_code
     def _feed(self, run: Input) -> None:
         self.ctx.offset = -1  # none is in hand while records are decoded
+        done = None if self._columns is None else self._columns.process(run)
+        if done is not None:
+            self._warn_of_time(done)
+            self.counts.accepted += len(done.batch)
+            self._settle_rows(run, done)
+            return
         try:
             admitted = self._admit(run)
         except USER_ERRORS as error:  # the job's timestamp or filter function
             self._admission_failed(run, error)
             return
-        if self.events < FIRST_RECORDS and not self.unusual_time:
-            self.unusual_time = self.admission.unusual_time(admitted.batch, self.input.place.partition)
+        self._warn_of_time(admitted)
         if self.buries:
             try:
                 self._undo.keep(self.counts)
@@ -210,6 +221,10 @@ class RecordTrack:
         else:
             hand = InHand(run, admitted)
             self._go_through(hand, self._loop.run(hand, self.counts))
+
+    def _warn_of_time(self, admitted: Admitted) -> None:
+        if self.events < FIRST_RECORDS and not self.unusual_time:
+            self.unusual_time = self.admission.unusual_time(admitted.batch, self.input.place.partition)
 
     def _admit(self, run: Input) -> Admitted:
         watermark_ms = self.scope.record.watermark_ms
@@ -232,10 +247,7 @@ class RecordTrack:
         self.counts.accepted += len(admitted.batch) - filtered - late
         self.counts.filtered += filtered
         self.counts.late += late
-        refusals, rows = self.scope.late.take()
-        self.counts.add_late(refusals, rows)
-        admitted.add_late(rows, -1)
-        self._settle(run, admitted)
+        self._settle_rows(run, admitted)
 
     def _go_through(self, hand: InHand, loop: Coroutine[Any, Any, BaseException | None]) -> bool:
         """Process what is in hand, as far as it goes: False if a record waits."""
@@ -360,6 +372,13 @@ class RecordTrack:
         return UserFunctionError(job, self.scope.partition, at, error, what, offset, topic, payload, number)
 
     # --- after a run ----------------------------------------------------------------------------------------------
+
+    def _settle_rows(self, run: Input, admitted: Admitted) -> None:
+        """As ``_settle``, of rows that went as a batch."""
+        refusals, rows = self.scope.late.take()
+        self.counts.add_late(refusals, rows)
+        admitted.add_late(rows, -1)
+        self._settle(run, admitted)
 
     def _settle(self, run: Input, admitted: Admitted) -> None:
         """Late and dead records to their outputs, counts, position and watermark."""

@@ -352,7 +352,7 @@ class Node:
             "open_windows": float(self.replica.open_windows()),
             WINDOWS_LEFT: float(self.work.windows_left()),
             "frontier_ms": float(self.replica.frontier_ms),
-            SLOW_RECORDS: float(sum(getattr(form, SLOW_RECORDS, 0) for form in self.run.job.formats)),
+            SLOW_RECORDS: float(sum(getattr(form, SLOW_RECORDS, 0) for form in self.run.job.formats_read)),
             **self._figures,
         }
 

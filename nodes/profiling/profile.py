@@ -9,7 +9,8 @@ import numpy as np
 
 from holon.columnar.loops import installed
 from holon.columnar.payloads import BinaryColumn
-from holon.formats.formats import ColumnsRead, Json, takes_columns
+from holon.dataflow.record_functions.followed import followed_sources, with_column_forms
+from holon.formats.formats import ColumnsRead, takes_columns
 from holon.formats.json_columns import FEW, JsonColumns
 from holon.input_layout import InputLayout
 from holon.job import Job
@@ -36,6 +37,14 @@ class ColumnRead(msgspec.Struct):
     name: str
     kind: str
     compiled: bool
+
+
+class FunctionRead(msgspec.Struct):
+    """Whether ``process`` is followed, so that records of a topic go by columns; ``reason``: why not, or None."""
+
+    topic: str
+    by_columns: bool
+    reason: str | None
 
 
 class SlowRecord(msgspec.Struct):
@@ -71,6 +80,7 @@ class Profile(msgspec.Struct):
     slow_records: int | None
     slow_examples: list[SlowRecord]
     advice: list[str]
+    process: list[FunctionRead] = []
     dead_by_schema: int = 0
     undecided_schemas: int = 0
 
@@ -80,6 +90,8 @@ def profiled(job: Job, records: ProfiledRecords, batch: int, least_s: float) -> 
 
     Raises ``UserFunctionError`` where the job's function fails.
     """
+    ways = [FunctionRead(one.topic, one.form is not None, one.why_not or None) for one in followed_sources(job)]
+    job = with_column_forms(job)
     runs = TaskRuns(job, records, batch)
     runs.run()
     rounds, outputs = 0, runs.outputs
@@ -107,6 +119,7 @@ def profiled(job: Job, records: ProfiledRecords, batch: int, least_s: float) -> 
         slow_records=slow,
         slow_examples=examples,
         advice=[],
+        process=ways,
     )
     profile.advice = _advice(job, profile)
     return profile, sampler
@@ -115,7 +128,7 @@ def profiled(job: Job, records: ProfiledRecords, batch: int, least_s: float) -> 
 def _columns(job: Job) -> list[ColumnRead]:
     """The columns of formats that can be compiled; of several topics with their topic."""
     found: list[ColumnRead] = []
-    for source in job.sources:
+    for source in job.sources_read:
         rows = source.format.columns_read() if isinstance(source.format, ColumnsRead) else []
         before = "" if len(job.sources) == 1 else f"{source.topic}:"
         found += [ColumnRead(f"{before}{name}", kind, compiled) for name, kind, compiled in rows]
@@ -124,7 +137,7 @@ def _columns(job: Job) -> list[ColumnRead]:
 
 def _slow(job: Job, records: ProfiledRecords, batch: int) -> tuple[int | None, list[SlowRecord]]:
     """How many records the loop leaves to msgspec, and the first of them."""
-    loops, layout = installed(), InputLayout(job.sources, records.partitions)
+    loops, layout = installed(), InputLayout(job.sources_read, records.partitions)
     forms = [partition.source.format for partition in layout]
     readers = [form.reader(loops) if isinstance(form, JsonColumns) and loops else None for form in forms]
     if not any(readers):
@@ -149,15 +162,19 @@ def _slow(job: Job, records: ProfiledRecords, batch: int) -> tuple[int | None, l
 
 def _advice(job: Job, profile: Profile) -> list[str]:
     """The changes that would make the job quicker."""
-    formats, shares = [source.format for source in job.sources], {cost.stage: cost.share for cost in profile.stages}
+    formats, shares = (
+        [source.format for source in job.sources_read],
+        {cost.stage: cost.share for cost in profile.stages},
+    )
     found: list[str] = []
     if installed() is None and any(map(takes_columns, formats)):
         found.append("the compiled loops are missing: pip install 'holon[fast]'")
-    if any(isinstance(form, Json) for form in formats):
-        found.append(
-            "each record becomes an object: with JsonColumns and process_batch a batch is decoded to columns by "
-            "compiled loops, and inserted as columns"
-        )
+    for one in profile.process:
+        if one.reason is not None:
+            found.append(
+                f"each record of {one.topic} becomes an object, since {one.reason}: what process inserts is known by "
+                f"columns where it is written with fields, operators and if alone; process_batch takes columns itself"
+            )
     by_msgspec = [column.name for column in profile.columns if not column.compiled]
     if by_msgspec and shares.get(stages.DECODE, 0.0) > LARGE_SHARE:
         found.append(

@@ -38,7 +38,9 @@ ELEVENTH_SEED = 1 << 50
 TWELFTH_SEED = 1 << 51
 """Seeds from here on meet flows with joins, too."""
 THIRTEENTH_SEED = 1 << 52
-"""New seeds are drawn from here on: commands of transactional fleets meet rivals more often, too."""
+"""Seeds from here on draw rivals of commands of transactional fleets more often, too."""
+FOURTEENTH_SEED = 1 << 53
+"""New seeds are drawn from here on: records of jobs whose function is followed go by columns, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

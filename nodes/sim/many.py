@@ -11,7 +11,7 @@ from multiprocessing import resource_tracker
 from typing import Protocol
 
 from nodes.python_process import deaf_children
-from nodes.sim.case import THIRTEENTH_SEED
+from nodes.sim.case import FOURTEENTH_SEED
 from nodes.sim.drawing import draw
 from nodes.sim.options import Options
 from nodes.sim.run import MAX_NODES, Verdict, simulate
@@ -21,7 +21,7 @@ SEED_BITS = 40
 
 def fresh_base_seed() -> int:
     """Another one at each call, from the operating system: the one thing here that no seed decides."""
-    return THIRTEENTH_SEED + (int.from_bytes(os.urandom(8), "big") >> (64 - SEED_BITS))
+    return FOURTEENTH_SEED + (int.from_bytes(os.urandom(8), "big") >> (64 - SEED_BITS))
 
 
 class Simulated(Protocol):

@@ -16,7 +16,7 @@ from nodes.machine.messages import FORMAT_VERSION
 from nodes.sim.faults.backlogs import BusyNode, Turns
 from nodes.sim.faults.flaky_log import NodeLog
 from nodes.sim.faults.lost_writes import Parcel
-from nodes.sim.faults.mixed_fleets import waiting_bytes
+from nodes.sim.faults.mixed_fleets import run_of, waiting_bytes
 from nodes.sim.faults.network_partitions import STALE, Cut, no_cut
 from nodes.sim.faults.registry import awaited
 from nodes.sim.store import FlakyCheckpoints, LateLoader, LateSaver
@@ -84,7 +84,7 @@ class NodeProcess:
         self.savers = [LateSaver[Event](self.now_ms, options.save_ms, world.rng) for _ in range(2)]
         self.loader = LateLoader[Any](self.now_ms, options.load_ms)
         self.turns = Turns(options, world.rng)
-        self.node = BusyNode(config, world.run, history.ownership, self.turns.spend)
+        self.node = BusyNode(config, run_of(world.run, options, number), history.ownership, self.turns.spend)
         self.driver = Driver(
             self.node,
             self.log,

@@ -66,6 +66,7 @@ class Options:
     that is large. ``code_changes``: the chance of a step to meet other code of the job. ``registry``: records name
     schemas of a registry, so many of them one that is registered late or never.
     ``waiting_bytes``: of contributions, by the node's number, and again from the first on; (): the same for all nodes.
+    ``fewest_rows``: of a run that goes by columns, by the node's number alike (0: none does); (): none on any node.
     """
 
     seed: int
@@ -121,6 +122,7 @@ class Options:
     parts_pause: int = 0
     registry: float = 0.0
     waiting_bytes: tuple[int, ...] = ()
+    fewest_rows: tuple[int, ...] = ()
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""

@@ -14,6 +14,7 @@ from uuid import uuid4
 import msgspec
 
 from holon.dataflow.flow import Flow
+from holon.dataflow.record_functions.followed import with_column_forms
 from holon.input_layout import InputLayout
 from holon.job import Job
 from holon.source import LIVE_MAX_FUTURE_SKEW_MS
@@ -228,7 +229,7 @@ def _checked(job: Job, ownership: Ownership, layout: InputLayout, accept_code: b
     _check_code(job, ownership, accept_code)
     upstream, continued = (started.description.get(name) for name in (m.UPSTREAM, m.CONTINUES))
     return JobRun(
-        job,
+        with_column_forms(job),
         started.incarnation,
         started.partitions,
         tuple(described.start_offsets),

@@ -31,8 +31,8 @@ UNIONS = (
     Mutant(
         "a field that one Struct lacks lets all rows go one by one",
         "holon/dataflow/tracing.py",
-        "if not (calls and (path.has_none or isinstance(error, LacksAttribute))):",
-        "if not (calls and path.has_none):",
+        "if called is None or not (path.has_none or isinstance(error, LacksAttribute)):",
+        "if called is None or not path.has_none:",
         tests=ASKED,
     ),
     Mutant(

@@ -104,6 +104,9 @@ def _show(found: Profile) -> None:
         names = [column.name for column in found.columns if column.compiled is compiled]
         if names:
             console.print(f"columns by {by}: {', '.join(names)}")
+    for one in found.process:
+        if one.by_columns:
+            console.print(f"process is followed: records of {one.topic} go by columns where many come at once")
     if found.slow_records is not None:
         console.print(f"records that msgspec read as a whole: {found.slow_records:,} of {found.records:,}")
     for example in found.slow_examples:

@@ -86,8 +86,11 @@ def plain_pass(job: Job, layout: InputLayout, partitions: Sequence[Records]) -> 
 
 
 def check_plain_pass(world: Checked) -> None:
-    """Results, late and dead records, and their counts, equal those of one plain pass. Raises ``InvariantBroken``."""
-    job, layout, given = world.run.job, world.run.layout, input_of(world)
+    """Results, late and dead records, and their counts, equal those of one plain pass. Raises ``InvariantBroken``.
+
+    There each record is alone, where nodes of the fleet may have taken many by columns.
+    """
+    job, layout, given = world.run.job.by_columns({}), world.run.layout, input_of(world)
     wanted = plain_pass(job, layout, given)
     try:
         check_log(world)

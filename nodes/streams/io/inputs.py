@@ -20,7 +20,9 @@ def use_columns(log: Log, job: Job[Any], *, build_for_objects: bool) -> bool:
     found = load_loops(job, build_for_objects=build_for_objects)
     for source in job.sources:
         topic, columns = source.topic, takes_columns(source.format)
-        if not columns:
+        if topic in job.column_forms:
+            logger.info("records of %s go by columns where many come at once: process is followed", topic)
+        elif not columns:
             kind = type(source.format).__name__
             logger.info("records of %s become objects one by one, as %s takes them", topic, kind)
         if not found and (columns or build_for_objects):

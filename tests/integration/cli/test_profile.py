@@ -114,10 +114,14 @@ def test_the_account_of_a_run_says_how_many_records_no_loop_has_read(tmp_path: P
     assert (result["ending"], result["accepted"] + result["late"], result["slow_records"]) == ("done", 605, 5)
 
 
-def test_a_job_record_by_record_is_told_what_columns_would_save(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_job_record_by_record_is_told_whether_its_function_is_followed(capfd: pytest.CaptureFixture[str]) -> None:
     found = profile(capfd, "examples.query1:job", "--data", str(ITEMS))
-    assert found["slow_records"] is None and found["columns"] == []
-    assert any("JsonColumns" in line for line in found["advice"])
+    assert found["process"] == [{"topic": "bids", "by_columns": True, "reason": None}]
+    assert [column["name"] for column in found["columns"]] == ["ts"]
+    found = profile(capfd, "examples.dedupe:job", "--data", str(ITEMS))
+    (way,) = found["process"]
+    assert not way["by_columns"] and "'next'" in way["reason"] and found["columns"] == []
+    assert any(way["reason"] in line and "process_batch" in line for line in found["advice"])
 
 
 def test_mistakes_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

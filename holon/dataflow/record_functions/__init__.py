@@ -1,0 +1,1 @@
+"""Functions of single records, followed: what ``process`` does with a batch of them, by columns."""

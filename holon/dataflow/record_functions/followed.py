@@ -1,0 +1,225 @@
+"""Jobs whose ``process`` can be followed: large runs of their records go by columns, with the same results.
+
+A function is followed as those of flows are, with placeholders of the record, the context and itself. So its inserts
+become expressions of the record's fields. A function that does anything else is called for each record, as ever.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.columnar.structs.plan import structs_of
+from holon.dataflow.arithmetic import truth
+from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.compiling import FieldFunction
+from holon.dataflow.errors import FlowError
+from holon.dataflow.expressions import Decision, Field, Leaf, decided, joined, leaf_column
+from holon.dataflow.following.declared import field_types, may_be_none
+from holon.dataflow.following.path import Path
+from holon.dataflow.record_functions.stand_ins import (
+    EVENT_TIME,
+    RAISES,
+    ContextStandIn,
+    Effects,
+    FunctionStandIn,
+    Insert,
+    effects_of,
+    shape_of,
+)
+from holon.dataflow.rows import Rows
+from holon.dataflow.steps import followed
+from holon.dataflow.tracing import row_of, trace_effects
+from holon.errors import JobError
+from holon.formats.batch import Batch, Column, Columns
+from holon.formats.formats import Json
+from holon.formats.json_columns import JsonColumns
+from holon.job import ColumnForm, Job
+from holon.program.insert_arguments import ColumnInserts
+from holon.program.program import own_states
+from holon.program.states import StateDeclaration, Windowed
+from holon.source import ManualWatermarks, Source
+from wcrdt.windows.assigners import GlobalWindow, Sliding, Tumbling
+
+_WINDOWS = (Tumbling, Sliding, GlobalWindow)
+
+
+class FollowedSource(NamedTuple):
+    """A topic's records by columns, or why they become objects."""
+
+    topic: str
+    form: ColumnForm | None
+    why_not: str = ""
+
+
+def with_column_forms(job: Job) -> Job:
+    """The same job, of which records go by columns where ``process`` can be followed."""
+    forms = {one.topic: one.form for one in followed_sources(job) if one.form is not None}
+    return job.by_columns(forms) if forms else job
+
+
+def followed_sources(job: Job) -> list[FollowedSource]:
+    """Of each topic whose records ``process`` takes one by one."""
+    if job.program.record_function is None:
+        return []
+    found = []
+    for source in job.sources:
+        try:
+            found.append(FollowedSource(source.topic, _form(job, source)))
+        except (Untraceable, FlowError, JobError) as error:
+            found.append(FollowedSource(source.topic, None, str(error)))
+    return found
+
+
+def _form(job: Job, source: Source[Any]) -> ColumnForm:
+    if job.program.is_async:
+        raise Untraceable("process is async")
+    if isinstance(source.watermarks, ManualWatermarks):
+        raise Untraceable("process moves the watermark")
+    structs = structs_of(source.format.type) if type(source.format) is Json else ()
+    if len(structs) != 1:
+        raise Untraceable("its format is not Json of a Struct")
+    (struct,) = structs
+    if hasattr(struct, "__post_init__"):
+        raise Untraceable(f"{struct.__name__} checks itself (__post_init__)")
+    read = JsonColumns(struct)
+    if not read.is_compiled:
+        raise Untraceable(f"no compiled loop reads {struct.__name__}")
+    decision = _effects(job, struct)
+    columnar = dataclasses.replace(
+        source,
+        format=read,
+        timestamp=None if source.timestamp is None else _timestamp(source.timestamp, struct),
+        filter=None if source.filter is None else _Filter(source.filter, struct),
+    )
+    return ColumnForm(columnar, _RecordInserts(decision, struct))
+
+
+def _effects(job: Job, struct: type) -> Decision:
+    """The inserts of ``process`` for a record."""
+    program = job.program
+    function, root = program.record_function, program.root
+    if isinstance(function, MethodType) and function.__self__ is root:
+        function = function.__func__
+    if not isinstance(function, FunctionType):
+        raise Untraceable(f"process is a {type(function).__name__}, and no function written in Python")
+    declared = {bound.decl: name for name, bound in program.bound.items() if not bound.path and _by_columns(bound.decl)}
+    names = {} if root is None else {name: declared[one] for name, one in own_states(root) if one in declared}
+
+    def arguments(path: Path) -> tuple[Any, ...]:
+        inserts: list[Insert] = []
+        noted[path] = inserts
+        given = row_of(path, struct), ContextStandIn(declared, path, inserts)
+        return given if root is None else (FunctionStandIn(root, names, path, inserts), *given)
+
+    noted: dict[Path, list[Insert]] = {}
+    states = [bound.decl for bound in program.bound.values()]
+    end = lambda result, path: effects_of(result, path, noted[path])  # noqa: E731
+    found = trace_effects(function, arguments, end, RAISES, states)
+    _check_shapes(found)
+    return found
+
+
+def _by_columns(state: StateDeclaration) -> bool:
+    """Whether elements may all be checked before the first is inserted, into windows that each time has."""
+    return isinstance(state, Windowed) and state.stage == 0 and state.bottom.gathers and type(state.windows) in _WINDOWS
+
+
+def _check_shapes(decision: Decision) -> None:
+    """Raise ``Untraceable`` where elements of one state are tuples of different lengths."""
+    shapes: dict[str, Any] = {}
+    for one in _all_inserts(decision):
+        if shapes.setdefault(one.state, shape_of(one.element)) != shape_of(one.element):
+            raise Untraceable(f"it inserts tuples of different lengths into {one.state!r}")
+
+
+def _all_inserts(decision: Decision) -> Sequence[Insert]:
+    if isinstance(decision, Leaf):
+        assert isinstance(decision, Effects)
+        return decision.inserts
+    return (*_all_inserts(decision.then), *_all_inserts(decision.otherwise))
+
+
+def _timestamp(function: Callable[[Any], Any] | str, struct: type) -> Callable[[Columns], Column] | str:
+    assert not isinstance(function, str), "of a format that gives events"
+    if isinstance(function, attrgetter):
+        _, (name, *others) = function.__reduce__()
+        if not others and name in field_types(struct) and not may_be_none(struct, name):
+            return name
+    decision, why_not = followed(function, struct, checked=True)
+    if decision is None:
+        raise Untraceable(f"the function of its event time cannot be followed: {why_not}")
+    if isinstance(decision, Leaf) and isinstance(decision.result, Field):
+        return ".".join(decision.result.path)
+    return FieldFunction(function, struct)
+
+
+class _Filter:
+    """A source's filter as a function of columns."""
+
+    def __init__(self, function: Callable[[Any], Any], struct: type) -> None:
+        decision, why_not = followed(function, struct, checked=True)
+        if decision is None:
+            raise Untraceable(f"the filter of its source cannot be followed: {why_not}")
+        self._column = FieldFunction(function, struct)
+
+    def __call__(self, columns: Columns) -> NDArray[np.bool_]:
+        return truth(self._column(columns))
+
+
+class _RecordInserts:
+    """The inserts of ``process`` for a batch."""
+
+    def __init__(self, decision: Decision, struct: type[msgspec.Struct]) -> None:
+        self._decision = decision
+        self._struct = struct
+
+    def __call__(self, batch: Batch[Any]) -> list[ColumnInserts] | None:
+        columns: Mapping[str, Column] = {**batch.columns, EVENT_TIME: batch.ts_ms}
+        rows = Rows(batch.ts_ms, np.arange(len(batch)), columns=columns, struct=self._struct, is_whole=True)
+        parts: dict[str, list[_Part]] = {}
+        for places, leaf, taken in decided(self._decision, rows):
+            assert isinstance(leaf, Effects)
+            if leaf.raises:
+                return None
+            for one in leaf.inserts:
+                made = _Part(places, leaf_column(one.element, taken), leaf_column(one.ts_ms, taken))
+                parts.setdefault(one.state, []).append(made)
+        return [_joined(state, found, len(batch)) for state, found in parts.items()]
+
+
+class _Part(NamedTuple):
+    """Elements of one insert, on one way through the function; ``places``: their rows, which ascend."""
+
+    places: NDArray[np.intp]
+    elements: Any
+    ts_ms: Column
+
+
+def _joined(state: str, parts: Sequence[_Part], rows: int) -> ColumnInserts:
+    """All elements of a state in the order of their rows, those of one row in the order of its inserts."""
+    if len(parts) == 1:
+        (only,) = parts
+        return ColumnInserts(state, only.elements, only.ts_ms, None if len(only.places) == rows else only.places)
+    index = np.concatenate([part.places for part in parts])
+    order = np.argsort(index, kind="stable")
+    to = np.empty_like(order)
+    to[order] = np.arange(len(order))
+    places = np.split(to, np.cumsum([len(part.places) for part in parts])[:-1])
+    elements = _joined_columns(places, [part.elements for part in parts], len(index))
+    times = joined(list(zip(places, [part.ts_ms for part in parts], strict=True)), len(index))
+    return ColumnInserts(state, elements, times, index[order])
+
+
+def _joined_columns(places: Sequence[NDArray[np.intp]], columns: Sequence[Any], rows: int) -> Any:
+    """As ``joined``, of columns or tuples of them."""
+    if isinstance(columns[0], tuple):
+        return tuple(_joined_columns(places, each, rows) for each in zip(*columns, strict=True))
+    return joined(list(zip(places, columns, strict=True)), rows)
