@@ -20,7 +20,7 @@ from holon.formats.finite_numbers import refuse_not_finite
 from holon.formats.formats import Format
 from holon.program.context import Context
 from holon.program.function import ProcessingFunction
-from holon.program.insert_arguments import ColumnInserts
+from holon.program.insert_arguments import ColumnEffects
 from holon.program.program import JobProgram
 from holon.program.states import StateDeclaration
 from holon.source import ManualWatermarks, Source
@@ -102,14 +102,14 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class ColumnForm:
-    """The records of a topic by columns: its source as such, and the inserts of ``process`` for a batch of them.
+    """The records of a topic by columns: its source as such, and the effects of ``process`` for a batch of them.
 
-    ``inserts`` has no effect itself. None, or an exception: the records are for ``process``. ``fewest``: a run of fewer
+    ``effects`` has none itself. None, or an exception: the records are for ``process``. ``fewest``: a run of fewer
     records is as quick one by one. ``compiled``: so is any without compiled loops.
     """
 
     source: Source[Any]
-    inserts: Callable[[Batch[Any]], Sequence[ColumnInserts] | None]
+    effects: Callable[[Batch[Any]], ColumnEffects | None]
     fewest: int = 64
     compiled: bool = True
 

@@ -266,13 +266,26 @@ def trace_effects(
     effects_of: Callable[[Any, Path], Leaf],
     failing: Leaf,
     known: Sequence[Any] = (),
+    *,
+    asks_none: bool = False,
 ) -> Decision:
     """The effects of a function of records, as a format has read them, by the way that each goes.
 
     ``effects_of`` makes a way's leaf of what the function has given; ``failing`` is that of a way on which it raises.
-    ``known``: objects that the function may name, since ``arguments`` know what becomes of them. Raises as ``trace``.
+    ``known``: objects that the function may name, since ``arguments`` know what becomes of them. ``asks_none``: one
+    that it calls by them asks whether something is None. Raises as ``trace``.
     """
-    return _follow(function, arguments, effects_of, scan(function, known), called=failing, is_checked=True)
+    asks_none |= scan(function, known)
+    return _follow(function, arguments, effects_of, asks_none, called=failing, is_checked=True)
+
+
+def prepared(function: Callable[..., Any], known: Sequence[Any]) -> tuple[Callable[..., Any], bool]:
+    """A function that a followed one calls by an attribute, as it is called; and whether it asks for None.
+
+    Raises ``Untraceable``.
+    """
+    asks_none = scan(function, known)
+    return with_stand_ins(function, _STAND_INS), asks_none
 
 
 def row_of(path: Path, row_type: Any) -> Placeholder:

@@ -214,6 +214,10 @@ class Outbox:
                 self._add_rows(output, pieces, self._batch)
         self._batch, self._pieces = None, {}
 
+    def abandon_batch(self) -> None:
+        """Forget what the batch has emitted so far."""
+        self._batch, self._pieces = None, {}
+
     def _add_column(self, output: str, piece: _BatchOutputs, offsets: NDArray[np.int64]) -> None:
         """The fast way for what is in row order already: no sorting."""
         positions = offsets if piece.rows is None else offsets[piece.rows]
@@ -226,7 +230,7 @@ class Outbox:
             run.extend(values, named, piece.keys)
 
     def _add_rows(self, output: str, pieces: list[_BatchOutputs], offsets: NDArray[np.int64]) -> None:
-        emitted = sorted((entry for piece in pieces for entry in piece.entries()), key=_row)
+        emitted = sorted((entry for piece in pieces for entry in piece.entries()), key=lambda entry: entry[0])
         last, n = _NOWHERE, 0
         for row, value, key in emitted:
             offset = int(offsets[row])
@@ -385,10 +389,6 @@ def _numbers(positions: NDArray[np.int64]) -> NDArray[np.int64] | None:
     place = np.arange(len(positions))
     first = np.concatenate([[0], np.where(same, 0, place[1:])])
     return place - np.maximum.accumulate(first)
-
-
-def _row(emitted: tuple[int, bytes, bytes | None]) -> int:
-    return emitted[0]
 
 
 def _checked(rows: NDArray[Any], values: int, height: int) -> NDArray[np.intp]:

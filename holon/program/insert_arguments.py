@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import Any, NamedTuple
 
@@ -20,6 +21,22 @@ class ColumnInserts(NamedTuple):
     elements: Any
     ts_ms: NDArray[np.int64]
     rows: NDArray[np.intp] | None
+
+
+class ColumnOutputs(NamedTuple):
+    """The arguments of ``emit_many``: encoded values or objects, each from a row of the batch."""
+
+    output: str
+    values: Sequence[Any]
+    rows: NDArray[np.intp]
+    keys: Sequence[bytes | None] | None
+
+
+class ColumnEffects(NamedTuple):
+    """All that a function of single records does with a batch of them."""
+
+    inserts: Sequence[ColumnInserts]
+    outputs: Sequence[ColumnOutputs]
 
 
 def checked_time(what: str, ts_ms: Any) -> int:

@@ -79,7 +79,7 @@ class RecordTrack:
         self._columns: ColumnRuns | None = None
         if form is not None:
             by_columns = Admission(form.source, record_states, job.allowed_lateness_ms, live_guard_ms)
-            self._columns = ColumnRuns(form, by_columns, scope)
+            self._columns = ColumnRuns(form, by_columns, scope, outbox)
         self.counts = AdmissionCounts()
         self.duplicates = Duplicates(upstream)
         self.ended = False

@@ -59,6 +59,11 @@ INSERTS = st.one_of(
     st.tuples(st.just("tags"), st.builds('("{}", {})'.format, st.sampled_from(["add", "remove"]), KEYS), TIMES),
     st.tuples(st.just("ranks"), st.builds("({}, {})".format, KEYS, NUMBERS), TIMES),
 ).map(lambda one: f"self.{one[0]}.insert({one[1]}, {one[2]})")
+EMITS = st.one_of(
+    st.builds("({}, {})".format, KEYS, NUMBERS),
+    st.builds('{{"a": {}, "b": {}}}'.format, KEYS, NUMBERS),
+    KEYS | NUMBERS | st.sampled_from(["event", "event.p", "event.tags", "None", '"x"']),
+).map(lambda value: f"ctx.emit({value})")
 CONDITIONS = st.sampled_from(
     ["event.a > self.limit", 'event.t in ("web", "app")', "event.p is None", "event.f and event.x < 1.0",
      "event.n is not None and event.n > 2", "event.x", "event.s", "event.p is not None and event.p.zone is not None"]
@@ -70,7 +75,7 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 BLOCKS: Any = st.recursive(
-    st.lists(INSERTS, min_size=1, max_size=2),
+    st.lists(INSERTS | INSERTS | EMITS, min_size=1, max_size=2),
     lambda inner: st.one_of(
         st.tuples(CONDITIONS, inner).map(lambda p: [f"if {p[0]}:", *_indented(p[1])]),
         st.tuples(CONDITIONS, inner, inner).map(lambda p: [f"if {p[0]}:", *_indented(p[1]), "else:", *_indented(p[2])]),

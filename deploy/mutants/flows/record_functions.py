@@ -4,12 +4,65 @@ from __future__ import annotations
 
 from deploy.mutants.model import Mutant
 
-FOLLOWED = ("tests/unit/holon/dataflow/test_record_functions.py", "tests/laws/test_record_functions.py")
+FOLLOWED = (
+    "tests/unit/holon/dataflow/test_record_functions.py",
+    "tests/unit/holon/tracks/test_column_runs.py",
+    "tests/laws/test_record_functions.py",
+)
 STAND_INS = "holon/dataflow/record_functions/stand_ins.py"
 FUNCTIONS = "holon/dataflow/record_functions/followed.py"
 RUNS = "holon/tracks/column_runs.py"
 
 RECORD_FUNCTIONS = (
+    Mutant(
+        "what a batch that failed has emitted is emitted",
+        RUNS,
+        "            self._outbox.abandon_batch()\n",
+        "            self._outbox.leave_batch()\n",
+        tests=FOLLOWED,
+    ),
+    Mutant(
+        "results of a way are of the first rows",
+        FUNCTIONS,
+        "return ColumnOutputs(one.output, json_rows(made), places, keys)",
+        "return ColumnOutputs(one.output, json_rows(made), np.arange(len(places)), keys)",
+        tests=FOLLOWED,
+    ),
+    Mutant(
+        "outputs with an encoding of their own are written as JSON",
+        FUNCTIONS,
+        "if one.encode is encode_json and name not in reserved",
+        "if name not in reserved",
+        tests=FOLLOWED,
+    ),
+    Mutant(
+        "methods of a followed function may format texts",
+        STAND_INS,
+        "            self._path.refuse_formats()\n",
+        "",
+        tests=FOLLOWED,
+    ),
+    Mutant(
+        "fields that a method asks for are never None",
+        STAND_INS,
+        "            if asks_none and not self._asks_none:\n                raise AsksNone\n",
+        "",
+        tests=FOLLOWED,
+    ),
+    Mutant(
+        "functions nested in others insert into the states of these",
+        STAND_INS,
+        'self._inserts, f"{self._at}{name}.")',
+        "self._inserts, self._at)",
+        tests=FOLLOWED,
+    ),
+    Mutant(
+        "a function that is an attribute of an instance is its method",
+        STAND_INS,
+        "return method if name in vars(self._function) else partial(method, self)",
+        "return partial(method, self)",
+        tests=FOLLOWED,
+    ),
     Mutant(
         "a function that returns something is followed",
         STAND_INS,

@@ -74,6 +74,10 @@ class Path:
         self.made.append(found)
         return found
 
+    def refuse_formats(self) -> None:
+        """From here on: a mark could get into code that was not read for that."""
+        self._may_format = lambda: False
+
     def format(self, expression: Expression, spec: str) -> str:
         """A mark in place of a formatted value."""
         if is_marked(spec) or "{" in spec or "}" in spec or not self._may_format():

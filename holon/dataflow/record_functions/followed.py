@@ -17,33 +17,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.structs.plan import structs_of
-from holon.dataflow.arithmetic import truth
+from holon.dataflow.arithmetic import as_list, truth
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.compiling import FieldFunction
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Decision, Field, Leaf, decided, joined, leaf_column
 from holon.dataflow.following.declared import field_types, may_be_none
 from holon.dataflow.following.path import Path
+from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.record_functions.stand_ins import (
     EVENT_TIME,
     RAISES,
+    AsksNone,
     ContextStandIn,
     Effects,
+    Emit,
     FunctionStandIn,
     Insert,
+    Methods,
+    Noted,
     effects_of,
     shape_of,
 )
-from holon.dataflow.rows import Rows
+from holon.dataflow.rows import VALUE, Rows
 from holon.dataflow.steps import followed
 from holon.dataflow.tracing import row_of, trace_effects
 from holon.errors import JobError
 from holon.formats.batch import Batch, Column, Columns
 from holon.formats.formats import Json
 from holon.formats.json_columns import JsonColumns
-from holon.job import ColumnForm, Job
-from holon.program.insert_arguments import ColumnInserts
-from holon.program.program import own_states
+from holon.job import DEAD, LATE, UNSTABLE, ColumnForm, Job, encode_json
+from holon.program.function import ProcessingFunction
+from holon.program.insert_arguments import ColumnEffects, ColumnInserts, ColumnOutputs
+from holon.program.program import own_states, paths
 from holon.program.states import StateDeclaration, Windowed
 from holon.source import ManualWatermarks, Source
 from wcrdt.windows.assigners import GlobalWindow, Sliding, Tumbling
@@ -99,7 +105,7 @@ def _form(job: Job, source: Source[Any]) -> ColumnForm:
         timestamp=None if source.timestamp is None else _timestamp(source.timestamp, struct),
         filter=None if source.filter is None else _Filter(source.filter, struct),
     )
-    return ColumnForm(columnar, _RecordInserts(decision, struct))
+    return ColumnForm(columnar, _RecordEffects(decision, struct))
 
 
 def _effects(job: Job, struct: type) -> Decision:
@@ -110,21 +116,37 @@ def _effects(job: Job, struct: type) -> Decision:
         function = function.__func__
     if not isinstance(function, FunctionType):
         raise Untraceable(f"process is a {type(function).__name__}, and no function written in Python")
+    try:
+        return _followed(job, function, root, struct, asks_none=False)
+    except AsksNone:
+        return _followed(job, function, root, struct, asks_none=True)
+
+
+def _followed(
+    job: Job, function: FunctionType, root: ProcessingFunction[Any] | None, struct: type, *, asks_none: bool
+) -> Decision:
+    program, reserved = job.program, (LATE, DEAD, UNSTABLE)
+    outputs = [name for name, one in job.outputs.items() if one.encode is encode_json and name not in reserved]
     declared = {bound.decl: name for name, bound in program.bound.items() if not bound.path and _by_columns(bound.decl)}
-    names = {} if root is None else {name: declared[one] for name, one in own_states(root) if one in declared}
+    states = [bound.decl for bound in program.bound.values()]
+    names = {} if root is None else {at: _states_at(at, each) for at, each in paths(root)}
+    methods = Methods(names, states, asks_none)
 
     def arguments(path: Path) -> tuple[Any, ...]:
-        inserts: list[Insert] = []
-        noted[path] = inserts
-        given = row_of(path, struct), ContextStandIn(declared, path, inserts)
-        return given if root is None else (FunctionStandIn(root, names, path, inserts), *given)
+        found = noted[path] = Noted([], [])
+        given = row_of(path, struct), ContextStandIn(declared, outputs, path, found)
+        return given if root is None else (FunctionStandIn(root, methods, path, found.inserts), *given)
 
-    noted: dict[Path, list[Insert]] = {}
-    states = [bound.decl for bound in program.bound.values()]
+    noted: dict[Path, Noted] = {}
     end = lambda result, path: effects_of(result, path, noted[path])  # noqa: E731
-    found = trace_effects(function, arguments, end, RAISES, states)
+    found = trace_effects(function, arguments, end, RAISES, states, asks_none=asks_none)
     _check_shapes(found)
     return found
+
+
+def _states_at(path: str, function: ProcessingFunction[Any]) -> dict[str, str]:
+    """The full names of its states that take columns, by the names of its attributes."""
+    return {name: f"{path}{state.name}" for name, state in own_states(function) if _by_columns(state)}
 
 
 def _by_columns(state: StateDeclaration) -> bool:
@@ -174,25 +196,38 @@ class _Filter:
         return truth(self._column(columns))
 
 
-class _RecordInserts:
-    """The inserts of ``process`` for a batch."""
+class _RecordEffects:
+    """The effects of ``process`` for a batch."""
 
     def __init__(self, decision: Decision, struct: type[msgspec.Struct]) -> None:
         self._decision = decision
         self._struct = struct
 
-    def __call__(self, batch: Batch[Any]) -> list[ColumnInserts] | None:
+    def __call__(self, batch: Batch[Any]) -> ColumnEffects | None:
         columns: Mapping[str, Column] = {**batch.columns, EVENT_TIME: batch.ts_ms}
         rows = Rows(batch.ts_ms, np.arange(len(batch)), columns=columns, struct=self._struct, is_whole=True)
         parts: dict[str, list[_Part]] = {}
+        outputs: list[ColumnOutputs] = []
         for places, leaf, taken in decided(self._decision, rows):
-            assert isinstance(leaf, Effects)
+            assert isinstance(leaf, Effects) and isinstance(taken, Rows)
             if leaf.raises:
                 return None
             for one in leaf.inserts:
                 made = _Part(places, leaf_column(one.element, taken), leaf_column(one.ts_ms, taken))
                 parts.setdefault(one.state, []).append(made)
-        return [_joined(state, found, len(batch)) for state, found in parts.items()]
+            outputs += [_emitted(each, places, taken) for each in leaf.emits]
+        return ColumnEffects([_joined(state, found, len(batch)) for state, found in parts.items()], outputs)
+
+
+def _emitted(one: Emit, places: NDArray[np.intp], rows: Rows) -> ColumnOutputs:
+    """The results of one way, as JSON where columns suffice."""
+    if isinstance(one.value.result, Mapping):
+        columns = {name: leaf_column(field, rows) for name, field in one.value.result.items()}
+        made = rows.replaced(columns=columns, struct=one.value.struct)
+    else:
+        made = rows.replaced(columns={VALUE: leaf_column(one.value, rows)})
+    keys = None if one.key is None else as_list(leaf_column(one.key, rows))
+    return ColumnOutputs(one.output, json_rows(made), places, keys)
 
 
 class _Part(NamedTuple):

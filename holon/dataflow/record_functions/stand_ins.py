@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from inspect import getattr_static
+from keyword import iskeyword
+from types import FunctionType
 from typing import Any, NamedTuple, NoReturn
+
+import msgspec
 
 from holon.dataflow.code_scan import Untraceable, is_constant
 from holon.dataflow.expressions import Constant, Expression, Field, Leaf
 from holon.dataflow.following.path import Path
-from holon.dataflow.tracing import Placeholder, leaf_of
+from holon.dataflow.tracing import Placeholder, leaf_of, prepared
+from holon.program.function import ProcessingFunction
 from holon.program.states import StateDeclaration, Windowed
 
 EVENT_TIME = " event time"
@@ -24,11 +31,27 @@ class Insert(NamedTuple):
     ts_ms: Leaf
 
 
+class Emit(NamedTuple):
+    """One result for an output. ``key`` None: it has none."""
+
+    output: str
+    value: Leaf
+    key: Leaf | None
+
+
+class Noted(NamedTuple):
+    """The inserts and results of one way, in order."""
+
+    inserts: list[Insert]
+    emits: list[Emit]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Effects(Leaf):
-    """The inserts of one way through the function. ``raises``: it may raise there."""
+    """The inserts and results of one way through the function. ``raises``: it may raise there."""
 
     inserts: tuple[Insert, ...] = ()
+    emits: tuple[Emit, ...] = ()
     raises: bool = False
 
 
@@ -36,11 +59,13 @@ RAISES = Effects((), raises=True)
 """A way whose records are for the function itself."""
 
 
-def effects_of(result: Any, path: Path, inserts: list[Insert]) -> Effects:
-    """The leaf of a way. Raises ``Untraceable`` for a result, or for what is computed and not inserted."""
+def effects_of(result: Any, path: Path, noted: Noted) -> Effects:
+    """The leaf of a way. Raises ``Untraceable`` for a result, or for what is computed and not used."""
     if result is not None:
         raise Untraceable("it returns something")
-    made = Effects([part for one in inserts for part in (one.element, one.ts_ms)], inserts=tuple(inserts))
+    used = [part for one in noted.inserts for part in (one.element, one.ts_ms)]
+    used += [part for one in noted.emits for part in (one.value, one.key) if part is not None]
+    made = Effects(used, inserts=tuple(noted.inserts), emits=tuple(noted.emits))
     path.check_used(made)
     return made
 
@@ -80,14 +105,20 @@ class Unknown:
 
 
 class ContextStandIn:
-    """In place of the context: the event time, and the states of a job's function form."""
+    """In place of the context: the event time, results, and the states of a job's function form.
 
-    __slots__ = ("_inserts", "_path", "_states")
+    ``outputs``: the names of those that encode by JSON.
+    """
 
-    def __init__(self, states: Mapping[StateDeclaration, str], path: Path, inserts: list[Insert]) -> None:
+    __slots__ = ("_noted", "_outputs", "_path", "_states")
+
+    def __init__(
+        self, states: Mapping[StateDeclaration, str], outputs: Collection[str], path: Path, noted: Noted
+    ) -> None:
         self._states = states
+        self._outputs = outputs
         self._path = path
-        self._inserts = inserts
+        self._noted = noted
 
     @property
     def timestamp_ms(self) -> Placeholder:
@@ -97,30 +128,90 @@ class ContextStandIn:
     def __getitem__(self, state: Any) -> StateStandIn:
         if not isinstance(state, Windowed) or state not in self._states:
             raise Untraceable("it uses `ctx[...]` of what takes no inserts by columns")
-        return StateStandIn(self._states[state], self._path, self._inserts)
+        return StateStandIn(self._states[state], self._path, self._noted.inserts)
+
+    def emit(self, value: Any, *, output: str = "main", key: Any = None) -> None:
+        """Note it."""
+        if output not in self._outputs:
+            raise Untraceable(f"it emits to {output!r}, which has an encoding of its own, or is none of the job's")
+        made = None if key is None else leaf_of(key, self._path)
+        self._noted.emits.append(Emit(output, row_leaf(value, self._path), made))
 
     def __getattr__(self, name: str) -> NoReturn:
         raise Untraceable(f"it uses ctx.{name}")
 
 
+def row_leaf(value: Any, path: Path) -> Leaf:
+    """A result as a leaf; a dict whose keys are names becomes a Struct, which JSON writes alike."""
+    if type(value) is not dict:
+        return leaf_of(value, path)
+    if not value or not all(type(name) is str and name.isidentifier() and not iskeyword(name) for name in value):
+        raise Untraceable("it emits a dict whose keys are no names")
+    return Leaf({name: leaf_of(one, path) for name, one in value.items()}, _struct_of(tuple(value)))
+
+
+@cache
+def _struct_of(names: tuple[str, ...]) -> type:
+    return msgspec.defstruct("Row", [(name, Any) for name in names])
+
+
+class AsksNone(Untraceable):
+    """A method that the function calls asks whether something is None."""
+
+
+class Methods:
+    """Methods that the function calls, of itself and of those nested in it: each is read once.
+
+    ``asks_none``: they may ask whether something is None. ``states``: by the path of a nested function their full
+    names, by the names of attributes.
+    """
+
+    def __init__(self, states: Mapping[str, Mapping[str, str]], known: Sequence[Any], asks_none: bool) -> None:
+        self.states = states
+        self._known = known
+        self._asks_none = asks_none
+        self._prepared: dict[FunctionType, Callable[..., Any]] = {}
+
+    def prepared(self, method: FunctionType) -> Callable[..., Any]:
+        """The method as it is followed. Raises ``AsksNone``, and ``Untraceable``."""
+        if method not in self._prepared:
+            self._prepared[method], asks_none = prepared(method, self._known)
+            if asks_none and not self._asks_none:
+                raise AsksNone
+        return self._prepared[method]
+
+
 class FunctionStandIn:
-    """In place of a ``ProcessingFunction``: its states by their names, and its attributes that never change."""
+    """In place of a ``ProcessingFunction``: its states, methods and nested functions, and what never changes.
 
-    __slots__ = ("_function", "_inserts", "_path", "_states")
+    ``at``: its path among nested functions.
+    """
 
-    def __init__(self, function: Any, states: Mapping[str, str], path: Path, inserts: list[Insert]) -> None:
+    __slots__ = ("_at", "_function", "_inserts", "_methods", "_path")
+
+    def __init__(self, function: Any, methods: Methods, path: Path, inserts: list[Insert], at: str = "") -> None:
         self._function = function
-        self._states = states
+        self._methods = methods
         self._path = path
         self._inserts = inserts
+        self._at = at
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._states:
-            return StateStandIn(self._states[name], self._path, self._inserts)
-        value = getattr(self._function, name)
-        if not is_constant(value):
-            raise Untraceable(f"it uses self.{name}, a {type(value).__name__}")
-        return value
+        states = self._methods.states[self._at]
+        if name in states:
+            return StateStandIn(states[name], self._path, self._inserts)
+        member = getattr_static(self._function, name)  # no property runs
+        if isinstance(member, FunctionType):
+            self._path.refuse_formats()
+            method = self._methods.prepared(member)
+            return method if name in vars(self._function) else partial(method, self)
+        if isinstance(member, ProcessingFunction):
+            return FunctionStandIn(member, self._methods, self._path, self._inserts, f"{self._at}{name}.")
+        if isinstance(member, StateDeclaration):
+            raise Untraceable(f"it uses the state {name!r}, which takes no inserts by columns")
+        if not is_constant(member):
+            raise Untraceable(f"it uses self.{name}, a {type(member).__name__}")
+        return member
 
 
 def shape_of(element: Leaf) -> Any:

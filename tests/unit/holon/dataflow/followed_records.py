@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -90,11 +92,35 @@ def by_columns(job: Job[Any]) -> Job[Any]:
     return job.by_columns({found.topic: replace(found.form, fewest=2)})
 
 
-def check_by_columns(job: Job[Any], records: Sequence[bytes], cuts: Sequence[int] = ()) -> dict[str, Any]:
-    """By columns comes out the same as record by record, byte for byte."""
+def record(ts: int, **fields: Any) -> bytes:
+    """A right record of an event, but for these fields."""
+    return json.dumps({"ts": ts, "a": 1, "x": 0.5, "f": True, "t": "web"} | fields).encode()
+
+
+RECORDS = [record(place, a=place % 4, t="wa"[place % 2]) for place in range(40)]
+
+
+@contextmanager
+def noted_ways() -> Iterator[list[bool]]:
+    """Whether each run goes by columns meanwhile."""
+    found: list[bool] = []
+    process = column_runs.ColumnRuns.process
+
+    def noted(self: column_runs.ColumnRuns, run: Any) -> Any:
+        admitted = process(self, run)
+        found.append(admitted is not None)
+        return admitted
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_runs.ColumnRuns, "process", noted)
+        yield found
+
+
+def check_by_columns(job: Job[Any], records: Sequence[bytes], cuts: Sequence[int] = ()) -> dict[str, Any]:
+    """By columns comes out the same as record by record, byte for byte; ``ways``: whether each run went so."""
+    with pytest.MonkeyPatch.context() as patch, noted_ways() as ways:
         patch.setattr(column_runs, "LONGEST_PAUSE", 0)
         patch.setattr(json_columns, "FEW", 4)
         found = seen(by_columns(job), records, cuts)
     assert found == seen(job, records, cuts)
-    return found
+    return found | {"ways": ways}
