@@ -6,7 +6,8 @@ import builtins
 import dis
 import enum
 from abc import ABCMeta
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from types import CellType, CodeType, FunctionType, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -50,30 +51,61 @@ def scan(function: Any, known: Sequence[Any] = ()) -> bool:
     """
     if not isinstance(function, FunctionType):
         raise Untraceable(f"a {type(function).__name__} is no function written in Python")
-    return _scan(function, set(), known)
+    found = _Found(known)
+    asks = _scan(function, found)
+    found.check_members()
+    return asks
 
 
-def _scan(function: FunctionType, seen: set[CodeType], known: Sequence[Any]) -> bool:
-    if function.__code__ in seen:
+class _Found:
+    """All that functions, and those that they call, name: their codes, classes with members, and attributes."""
+
+    def __init__(self, known: Sequence[Any]) -> None:
+        self.known = known
+        self.seen: set[CodeType] = set()
+        self.classes: dict[type, None] = {}
+        self.attributes: set[str] = set()
+
+    def check_members(self) -> None:
+        """Raise ``Untraceable`` where code of a class may run: of a method, a property or an operator of its own."""
+        for kind in self.classes:
+            for name, member in _members(kind):
+                is_special = name.startswith("__") and name.endswith("__")
+                if isinstance(member, _CODE) and (is_special or name in self.attributes):
+                    raise Untraceable(f"it may run {name} of {kind.__name__}")
+
+
+def _members(kind: type) -> Iterator[tuple[str, Any]]:
+    """Those that are written in a class, and in those that it inherits from."""
+    for each in kind.__mro__:
+        if each.__module__ not in _LIBRARIES:
+            yield from (one for one in vars(each).items() if getattr(one[1], "__module__", None) not in _LIBRARIES)
+
+
+_LIBRARIES = ("builtins", "enum", "msgspec", "msgspec._core")
+_CODE = (FunctionType, property, cached_property, staticmethod, classmethod)
+
+
+def _scan(function: FunctionType, found: _Found) -> bool:
+    if function.__code__ in found.seen:
         return False
-    seen.add(function.__code__)
+    found.seen.add(function.__code__)
     asks = False
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     if not all(map(is_constant, defaults)):
         raise Untraceable("an argument of it has a default that may change")
+    found.classes.update(dict.fromkeys(_enums_in(defaults)))
     held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for code in codes_of(function.__code__):
         if code.co_exceptiontable:
             raise Untraceable("it uses try, with or a comprehension")
         if code.co_flags & (0x20 | 0x80 | 0x200):
             raise Untraceable("it is a generator, or async")
-        asks |= _scan_code(function, code, held, seen, known)
+        asks |= _scan_code(function, code, held, found)
     return asks
 
 
-def _scan_code(
-    function: FunctionType, code: CodeType, held: Mapping[str, CellType], seen: set[CodeType], known: Sequence[Any]
-) -> bool:
+def _scan_code(function: FunctionType, code: CodeType, held: Mapping[str, CellType], found: _Found) -> bool:
     """As ``scan``, of the function's code or of one that is written within it."""
     asks = False
     before: list[dis.Instruction] = []
@@ -87,9 +119,11 @@ def _scan_code(
         elif step.opname in _REFUSED and not (step.opname == "IS_OP" and _is_kind(_named(function, held, on_top))):
             raise Untraceable(f"it uses {_REFUSED[step.opname]}")
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            asks |= _check_name(step.argval, global_of(function, step.argval), seen, known)
+            asks |= _check_name(step.argval, global_of(function, step.argval), found)
         elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
-            asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), seen, known)
+            asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), found)
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            found.attributes.add(step.argval)
         before.append(step)
     return asks
 
@@ -120,12 +154,14 @@ def global_of(function: FunctionType, name: str) -> Any:
     return found
 
 
-def _check_name(name: str, value: Any, seen: set[CodeType], known: Sequence[Any]) -> bool:
+def _check_name(name: str, value: Any, found: _Found) -> bool:
     if isinstance(value, FunctionType):
-        return _scan(value, seen, known)
-    if any(value is one for one in known):
+        return _scan(value, found)
+    if any(value is one for one in found.known):
         return False
+    found.classes.update(dict.fromkeys(_enums_in(value)))
     structs = _structs_in(value)
+    found.classes.update(dict.fromkeys(structs))
     if structs:
         if any(hasattr(one, "__post_init__") for one in structs):
             raise Untraceable(f"{name} checks itself (__post_init__)")
@@ -157,6 +193,20 @@ def _is_pure(name: str, value: Any) -> bool:
     if name in _PURE_BUILTINS and value is getattr(builtins, name):
         return True
     return isinstance(value, type) and issubclass(value, Lattice)
+
+
+def _enums_in(value: Any) -> Iterator[type]:
+    if isinstance(value, enum.Enum | enum.EnumMeta):
+        yield value if isinstance(value, enum.EnumMeta) else type(value)
+    elif type(value) in (tuple, frozenset):
+        for one in value:
+            yield from _enums_in(one)
+
+
+def runs_no_code(value: Any) -> bool:
+    """Whether a constant has no methods or properties that somebody wrote."""
+    members = (member for kind in _enums_in(value) for _, member in _members(kind))
+    return not any(isinstance(member, _CODE) for member in members)
 
 
 def is_constant(value: Any) -> bool:

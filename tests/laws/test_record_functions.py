@@ -66,7 +66,8 @@ EMITS = st.one_of(
 ).map(lambda value: f"ctx.emit({value})")
 CONDITIONS = st.sampled_from(
     ["event.a > self.limit", 'event.t in ("web", "app")', "event.p is None", "event.f and event.x < 1.0",
-     "event.n is not None and event.n > 2", "event.x", "event.s", "event.p is not None and event.p.zone is not None"]
+     "event.n is not None and event.n > 2", "event.x", "event.s", "event.tags", "not event.tags",
+     "event.p is not None and event.p.zone is not None"]
 )  # fmt: skip
 
 

@@ -6,7 +6,66 @@ from deploy.mutants.model import Mutant
 
 ASKED = ("tests/unit/holon/dataflow/test_unions.py",)
 
+SCANNED = ("tests/unit/holon/dataflow/test_code_scan.py",)
+FORMATS = ("tests/unit/holon/dataflow/test_formats.py",)
+
 UNIONS = (
+    Mutant(
+        "methods of Structs run while a function is followed",
+        "holon/dataflow/code_scan.py",
+        "    found.check_members()\n",
+        "",
+        tests=SCANNED,
+    ),
+    Mutant(
+        "operators of a Struct's own run while a function is followed",
+        "holon/dataflow/code_scan.py",
+        "(is_special or name in self.attributes)",
+        "name in self.attributes",
+        tests=SCANNED,
+    ),
+    Mutant(
+        "enums within tuples have no code",
+        "holon/dataflow/code_scan.py",
+        "elif type(value) in (tuple, frozenset):\n        for one in value:\n            yield from _enums_in(one)",
+        "elif type(value) in (list, frozenset):\n        for one in value:\n            yield from _enums_in(one)",
+        tests=SCANNED,
+    ),
+    Mutant(
+        "enums of a processing function may have methods",
+        "holon/dataflow/record_functions/stand_ins.py",
+        "if not (is_constant(member) and runs_no_code(member)):",
+        "if not is_constant(member):",
+        tests=("tests/unit/holon/dataflow/test_record_functions.py",),
+    ),
+    Mutant(
+        "a text that its method has formatted may be compared",
+        "holon/dataflow/following/whole_texts.py",
+        "stack += [_FORMATS if formats else _OTHER,",
+        "stack += [_OTHER,",
+        tests=FORMATS,
+    ),
+    Mutant(
+        "the method that formats a text may be handed on",
+        "holon/dataflow/following/whole_texts.py",
+        "if formats and not is_method:",
+        "if formats and is_method and not step.argrepr:",
+        tests=FORMATS,
+    ),
+    Mutant(
+        "a function within a function formats texts by their method",
+        "holon/dataflow/following/whole_texts.py",
+        'step.opname.startswith("FORMAT") or step.argval in _FORMAT_METHODS',
+        'step.opname.startswith("FORMAT")',
+        tests=FORMATS,
+    ),
+    Mutant(
+        "a formatted text may be formatted once more",
+        "holon/dataflow/following/whole_texts.py",
+        "            self._used(*arguments)\n            stack.append(_TEXT)",
+        "            stack.append(_TEXT)",
+        tests=FORMATS,
+    ),
     Mutant(
         "a Struct that inherits from another one is that one",
         "holon/dataflow/following/declared.py",

@@ -20,7 +20,9 @@ from holon.dataflow.following.nested_code import codes_of
 Resolve = Callable[[FunctionType, str], Any]
 """The value of a global name in a function."""
 
-_OTHER, _NULL, _TEXT = "other", "null", "text"
+_OTHER, _NULL, _TEXT, _FORMATS = "other", "null", "text", "formats"
+_FORMAT_METHODS = ("format", "format_map")
+"""Methods of texts that make a formatted text."""
 _MOST_STATES = 2_000
 _WITHOUT_EFFECT = ("RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "KW_NAMES", "MAKE_CELL")
 _PUSH = ("LOAD_FAST", "LOAD_CONST", "LOAD_CLOSURE", "LOAD_FAST_CHECK")
@@ -84,7 +86,7 @@ class _Code:
     def _refuse_texts(self, inner: CodeType) -> None:
         """A function that is written within this one is called where that is not known: it gives no texts."""
         for step in dis.get_instructions(inner):
-            if step.opname.startswith("FORMAT"):
+            if step.opname.startswith("FORMAT") or step.argval in _FORMAT_METHODS:
                 raise _Shows
             if step.opname == "LOAD_GLOBAL":
                 self._used(self._resolve(self._function, step.argval))
@@ -142,7 +144,10 @@ class _Code:
             stack.append(_callable(self._held[step.argval].cell_contents) if held else _OTHER)
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
             self._used(stack.pop())
-            stack += [_OTHER] * (2 if "Method" in name.title() or "NULL|self" in step.argrepr else 1)
+            is_method, formats = "Method" in name.title() or "NULL|self" in step.argrepr, step.argval in _FORMAT_METHODS
+            if formats and not is_method:  # it is called elsewhere
+                raise _Shows
+            stack += [_FORMATS if formats else _OTHER, *([_OTHER] if is_method else [])]
         elif name in _OF_TWO:
             self._used(stack.pop(), stack.pop())
             stack.append(_OTHER)
@@ -196,6 +201,10 @@ class _Code:
 
     def _call(self, arguments: list[Any], callee_at: list[Any], stack: list[Any]) -> None:
         method, self_or_function = callee_at
+        if method == _FORMATS:
+            self._used(*arguments)
+            stack.append(_TEXT)
+            return
         callee = self_or_function if method == _NULL else method
         if isinstance(callee, FunctionType):
             if _TEXT in arguments:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
-from holon.dataflow.code_scan import Untraceable, is_constant
+from holon.dataflow.code_scan import Untraceable, is_constant, runs_no_code
 from holon.dataflow.expressions import Constant, Expression, Field, Leaf
 from holon.dataflow.following.path import Path
 from holon.dataflow.tracing import Placeholder, leaf_of, prepared
@@ -209,7 +209,7 @@ class FunctionStandIn:
             return FunctionStandIn(member, self._methods, self._path, self._inserts, f"{self._at}{name}.")
         if isinstance(member, StateDeclaration):
             raise Untraceable(f"it uses the state {name!r}, which takes no inserts by columns")
-        if not is_constant(member):
+        if not (is_constant(member) and runs_no_code(member)):
             raise Untraceable(f"it uses self.{name}, a {type(member).__name__}")
         return member
 

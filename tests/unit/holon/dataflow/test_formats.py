@@ -42,6 +42,13 @@ def named(price: int) -> tuple[str, int]:
     return f"price {price}", 3
 
 
+TEMPLATE = "price {price}"
+
+
+def called(method: Callable[..., str], price: int) -> str:
+    return method(price=price)
+
+
 def given(function: Callable[[int], str], price: int) -> bool:
     return function(price) == "3"
 
@@ -55,6 +62,8 @@ def given(function: Callable[[int], str], price: int) -> bool:
         lambda b: "even" if b.price % 2 == 0 else shown(divmod(b.price, 3)[1]),
         lambda b: Shown(*named(b.price)),
         lambda b: Shown(text=shown(b.price), number=-divmod(1000, b.price * 2 + 1)[0]),
+        lambda b: "{} {{of}} {:>4}".format(b.channel, b.price),  # noqa: UP032 (the method is meant)
+        lambda b: Shown(TEMPLATE.format(price=b.price), b.auction),
     ],
 )
 def test_formatted_texts_of_results_are_followed(function: Callable[[Bid], Any]) -> None:
@@ -68,6 +77,14 @@ def test_formatted_texts_of_results_are_followed(function: Callable[[Bid], Any])
     "function",
     [
         lambda b: f"{b.price}" == "3",
+        lambda b: "{}".format(b.price) == "3",  # noqa: UP032 (the method is meant)
+        lambda b: len(TEMPLATE.format(price=b.price)),
+        lambda b: TEMPLATE.format_map({"price": b.price}) == "price 3",
+        lambda b: "{.price}".format(b)[:1],  # noqa: UP032 (the method is meant)
+        lambda b: "{}".format(*(b.price,)) == "3",
+        lambda b: "{:>9}".format(f"{b.price}"),
+        lambda b: (lambda: TEMPLATE.format(price=b.price) == "price 3")(),
+        lambda b: called(TEMPLATE.format, b.price) == "price 3",
         lambda b: {f"{b.price}": 1},
         lambda b: (f"{b.price}", f"{b.price}" in "34"),
         lambda b: f"{b.price}"[:1],

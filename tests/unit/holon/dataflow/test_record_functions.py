@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from enum import Enum
 from operator import attrgetter
 from typing import Any
 
@@ -211,8 +212,28 @@ class Loops(States):
         return sum(map(len, event.tags))
 
 
+class Weight(Enum):
+    ONE = 1
+
+    def of(self, number: int) -> str:
+        return str(number)
+
+
+class Weighs(States):
+    weight = Weight.ONE
+
+    def process(self, event: Event, ctx: Context) -> None:
+        self.seen.insert(self.weight.of(event.a), event.ts)
+
+
 @pytest.mark.parametrize(
-    ("function", "why"), [(Formats, "needs the value"), (Draws, "self.now, a property"), (Loops, "'sum'")]
+    ("function", "why"),
+    [
+        (Weighs, "self.weight, a Weight"),
+        (Formats, "needs the value"),
+        (Draws, "self.now, a property"),
+        (Loops, "'sum'"),
+    ],
 )
 def test_methods_that_do_more_are_called_for_each_record(function: type[States], why: str) -> None:
     (found,) = followed_sources(_job_of(function))
