@@ -42,7 +42,7 @@ from holon.dataflow.record_functions.stand_ins import (
 from holon.dataflow.rows import VALUE, Rows
 from holon.dataflow.steps import followed
 from holon.dataflow.tracing import row_of, trace_effects
-from holon.errors import JobError
+from holon.errors import USER_ERRORS, JobError, described
 from holon.formats.batch import Batch, Column, Columns
 from holon.formats.formats import Json
 from holon.formats.json_columns import JsonColumns
@@ -81,6 +81,8 @@ def followed_sources(job: Job) -> list[FollowedSource]:
             found.append(FollowedSource(source.topic, _form(job, source)))
         except (Untraceable, FlowError, JobError) as error:
             found.append(FollowedSource(source.topic, None, str(error)))
+        except USER_ERRORS as error:  # of an object that the function names: the job runs without all this
+            found.append(FollowedSource(source.topic, None, f"reading it raised {described(error)}"))
     return found
 
 
@@ -109,7 +111,7 @@ def _form(job: Job, source: Source[Any]) -> ColumnForm:
 
 
 def _effects(job: Job, struct: type) -> Decision:
-    """The inserts of ``process`` for a record."""
+    """The effects of ``process`` for a record."""
     program = job.program
     function, root = program.record_function, program.root
     if isinstance(function, MethodType) and function.__self__ is root:

@@ -303,6 +303,22 @@ def test_sources_that_have_no_columns_of_their_events_are_named(source: Source[A
     assert found.form is None and why in found.why_not
 
 
+class _Odd:
+    __class__ = property(lambda self: 1 // 0)  # type: ignore[assignment]
+
+
+ODD: Any = _Odd()
+
+
+def _names_odd(self: Any, event: Any, ctx: Context) -> None:
+    self.count.insert(ODD, event.ts)
+
+
+def test_objects_that_cannot_be_looked_at_stop_no_job() -> None:
+    (found,) = followed_sources(job_of(_names_odd))
+    assert found.form is None and "ZeroDivisionError" in found.why_not
+
+
 def test_each_topic_of_a_job_has_its_own_form() -> None:
     sources = [Source("a", Json(Event), lambda event: event.ts), Source("b", Raw())]
     job = with_column_forms(Job("two", sources, _of_a_function, states=[total], output="out"))
