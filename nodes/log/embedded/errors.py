@@ -33,6 +33,11 @@ def translate(error: lmdb.Error | OSError, path: Path, where: str) -> LogError:
             f"{where}: no space left at {path} ({error}); nothing of this batch was appended. "
             "Free space, or delete old records (delete_before works on a full disk), then try again"
         )
+    if isinstance(error, lmdb.PanicError):
+        return LogUnavailable(
+            f"{where}: {path} is closed to this process, since a write of its newest state has failed ({error}). "
+            "Nothing that was acknowledged is lost. Free space or check the disk, then start the process again"
+        )
     if isinstance(error, lmdb.MapFullError) or code == errno.ENOMEM:
         return AddressSpaceFull(f"{where}: the address space for {path} is used up ({error}); raise `ulimit -v`")
     if code in (errno.EMFILE, errno.ENFILE):

@@ -20,7 +20,7 @@ WAITING_BYTES = 16 << 10, 20, 0
 MIXED = (0, 16 << 10), (20, 16 << 10), (0, 20), (16 << 10, 0, 20)
 """Of the first node, the second and so on; one that starts again under another number has another bound."""
 
-FEWEST_ROWS = (1,), (2, 0), (0, 1, 20), (1, 5), ()
+FEWEST_ROWS = (1,), (2, 0), (0, 1, 20), (1, 5), (), (), (), ()
 """By the node alike; 0: none goes by columns."""
 
 

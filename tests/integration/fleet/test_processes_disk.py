@@ -21,7 +21,8 @@ from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.processes import until
 
 DISK_MB = 12
-FILE_BYTES = 4096
+FILE_BYTES = 2 * resource.getpagesize()
+# That is where a file names its newest state, and what a full disk takes as well.
 # Only root can mount a small file system; a limit on the size of files is what everybody can set.
 WAYS = ["file system", "file size"] if os.geteuid() == 0 else ["file size"]
 

@@ -18,6 +18,8 @@ from tests.integration.transactions.test_nodes import ACCOUNTS, BANK, answers, m
 from tests.integration.txn_processes import SEQUENCERS, nodes
 
 UNLIMITED = resource.RLIM_INFINITY
+HEADS = 2 * resource.getpagesize()
+"""Bytes of a file that name its newest state. They have their place on a full disk, too: only new ones find none."""
 
 
 def test_nodes_wait_on_a_full_disk_and_go_on_where_they_were(tmp_path: Path) -> None:
@@ -34,7 +36,7 @@ def test_nodes_wait_on_a_full_disk_and_go_on_where_they_were(tmp_path: Path) -> 
             ids = pay_around(client, draw, 100)
             answers(client, ids, at_least=1)
             for process in processes:
-                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, UNLIMITED))
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (HEADS, UNLIMITED))
             until(lambda: all("waits until there is room" in ask(port, "/readyz")[1] for port in asked), "both wait")
             ids += pay_around(client, draw, 100)
             for port in asked:
