@@ -1,7 +1,7 @@
 """Jobs whose ``process`` can be followed: large runs of their records go by columns, with the same results.
 
 A function is followed as those of flows are, with placeholders of the record, the context and itself. So its inserts
-become expressions of the record's fields. A function that does anything else is called for each record, as ever.
+and results become expressions of the record's fields. A function that does anything else is called for each record.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from holon.source import ManualWatermarks, Source
 from wcrdt.windows.assigners import GlobalWindow, Sliding, Tumbling
 
 _WINDOWS = (Tumbling, Sliding, GlobalWindow)
+"""Assigners that have windows for each time, and code of no user."""
 
 
 class FollowedSource(NamedTuple):

@@ -1,4 +1,4 @@
-"""Placeholders of what ``process`` is called with: itself, the event and the context. They note what it inserts."""
+"""Placeholders for the arguments of ``process``: itself, the event and the context. They note inserts and results."""
 
 from __future__ import annotations
 

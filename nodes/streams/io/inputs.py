@@ -19,13 +19,13 @@ def use_columns(log: Log, job: Job[Any], *, build_for_objects: bool) -> bool:
     """Let the log give values as columns where compiled loops can be had; what is slower without is logged."""
     found = load_loops(job, build_for_objects=build_for_objects)
     for source in job.sources:
-        topic, columns = source.topic, takes_columns(source.format)
-        if topic in job.column_forms:
+        topic, columns, followed = source.topic, takes_columns(source.format), source.topic in job.column_forms
+        if found and followed:
             logger.info("records of %s go by columns where many come at once: process is followed", topic)
         elif not columns:
             kind = type(source.format).__name__
             logger.info("records of %s become objects one by one, as %s takes them", topic, kind)
-        if not found and (columns or build_for_objects):
+        if not found and (columns or followed or build_for_objects):
             logger.info("records of %s are read one by one: the compiled loops are missing", topic)
     return found and log.use_columns()
 

@@ -12,6 +12,7 @@ import pytest
 from holon import Job, Json, JsonColumns, Raw, Source
 from holon.arrow import ArrowColumns
 from holon.columnar.payloads import BinaryColumn
+from holon.dataflow.record_functions.followed import with_column_forms
 from holon.formats.formats import Decoded
 from holon.formats.input_run import Input
 from holon.testing import JobTestDriver
@@ -89,6 +90,28 @@ def test_missing_loops_are_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.
         "records of in1 become objects one by one, as Json takes them",
         "records of in1 are read one by one: the compiled loops are missing",
     ]
+
+
+@pytest.mark.parametrize(
+    ("built", "told"),
+    [
+        (True, ["records of in0 go by columns where many come at once: process is followed"]),
+        (
+            False,
+            [
+                "records of in0 become objects one by one, as Json takes them",
+                "records of in0 are read one by one: the compiled loops are missing",
+            ],
+        ),
+    ],
+)
+def test_a_log_says_that_a_function_is_followed_where_loops_are_there(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, built: bool, told: list[str]
+) -> None:
+    monkeypatch.setattr(inputs, "compiled", Loops(built))
+    with caplog.at_level("INFO"):
+        inputs.use_columns(ColumnLog(), with_column_forms(job(Json(Row))), build_for_objects=False)
+    assert caplog.messages == told
 
 
 class OwnFormat:
