@@ -75,6 +75,11 @@ METRICS: dict[str, Metric] = {
         "from the moment the first partition passed a window's end until this node answered the window",
     ),
     "holon_open_windows": Metric("gauge", "window contributions held in memory, of all partitions"),
+    "holon_state_column_bytes": Metric(
+        "gauge",
+        "long columns of keyed state, in memory and in files, where `node.state_memory_mb` bounds the former",
+        ("place",),
+    ),
     # --- deltas ---
     "holon_delta_bytes": Metric("counter", "bytes of the broadcast, sent or received", ("direction",)),
     "holon_deltas": Metric("counter", "messages of the broadcast, sent or received", ("direction",)),
@@ -107,7 +112,9 @@ METRICS: dict[str, Metric] = {
         PARTITION,
     ),
     # --- the process ---
-    "holon_memory_bytes": Metric("gauge", "private memory of the process, without the log's mapped pages"),
+    "holon_memory_bytes": Metric(
+        "gauge", "private memory of the process, without the mapped pages of the log and of state"
+    ),
     "holon_open_descriptors": Metric("gauge", "open file descriptors of the process"),
     "holon_uptime_seconds": Metric("gauge", "time since the node started"),
     "holon_last_turn_seconds": Metric("gauge", "time since the node's loop last turned"),

@@ -61,6 +61,7 @@ class Meter:
     in_flight: int = 0
     awaiting_schema: Callable[[], int] = lambda: 0
     stalled_reads: Callable[[], int] = lambda: 0
+    state_columns: Callable[[], tuple[int, int]] = lambda: (0, 0)
     records_in: dict[int, int] = field(default_factory=dict)
     records_out: dict[str, int] = field(default_factory=dict)
     read_through_ms: dict[int, int] = field(default_factory=dict)  # by input partition, on the log's clock

@@ -150,7 +150,10 @@ def _of_node(node: Node, meter: Meter, now_s: float) -> dict[str, dict[Labels, f
     frontier_ms = node.replica.frontier_ms
     if BEFORE_TIME_MS < frontier_ms < END_OF_TIME_MS:
         plain["holon_frontier_ms"] = frontier_ms
-    return {"holon_node_info": {info: 1.0}} | {name: {(): float(value)} for name, value in plain.items()}
+    in_memory, in_files = meter.state_columns()
+    columns = {("memory",): float(in_memory), ("files",): float(in_files)}
+    values = {"holon_node_info": {info: 1.0}, "holon_state_column_bytes": columns}
+    return values | {name: {(): float(value)} for name, value in plain.items()}
 
 
 def of_time(meter: Meter, rates: Rates, now_s: float) -> dict[str, dict[Labels, float]]:

@@ -93,7 +93,7 @@ class NodeSettings(Section):
     )
     truncate_internal_topics: bool = setting(True, "delete what no checkpoint needs of the job's own topics")
     state_memory_mb: NotNegative = setting(
-        0, "memory for the state of transactions; the rest is spilled to disk; 0: all stays in memory"
+        0, "memory for keyed state and that of transactions; the rest is spilled to disk; 0: all stays in memory"
     )
     state_path: Filled | None = setting(None, "folder for spilled state; none: beside the log")
     max_uncheckpointed_mb: NotNegative = setting(256, "deltas in no checkpoint above which input waits; 0: no limit")
@@ -162,6 +162,11 @@ class Settings:
         if self.log.kind == "kafka":  # logs that share a cluster have a folder each
             return os.path.join("./holon-checkpoints", self.log.prefix).rstrip("/")
         return os.path.join(self.log.path, "checkpoints")
+
+    def spill_folder(self) -> str:
+        """The folder for state that finds no room in memory; the default is in that of the embedded log, else here."""
+        beside = self.log.path if self.log.kind == "embedded" else "."
+        return self.node.state_path or os.path.join(beside, "holon-spill")
 
     def kafka_properties(self) -> dict[str, str]:
         """librdkafka properties with their secrets revealed, ``bootstrap.servers`` included: never log them."""

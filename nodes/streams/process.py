@@ -43,8 +43,10 @@ from nodes.streams.io.awaited_schemas import Answered, AwaitedSchemas, FoundIds
 from nodes.streams.io.inputs import use_columns, use_parts
 from nodes.streams.io.joining import FellBehind
 from nodes.streams.jobs import heartbeat_topic, open_history, with_policy
+from nodes.streams.mapped_columns import mapped_columns
 from nodes.streams.topic_watch import POLL_INTERVAL_S, TopicWatch
 from nodes.streams.upstream import UpstreamWatch
+from wcrdt.column_memory import install_column_memory
 from wcrdt.lattices.keyed.int_index import install_secret
 
 logger = logging.getLogger(__name__)
@@ -115,6 +117,8 @@ class NodeProcess(NodeShell):
     ) -> None:
         super().__init__()
         install_secret(secrets.randbits(64))
+        columns = mapped_columns(settings, logger.warning)
+        install_column_memory(columns)
         use_columns(log, run.job, build_for_objects=settings.log.kind == "kafka")
         use_parts(log, run.job)
         self.run = run
@@ -143,6 +147,8 @@ class NodeProcess(NodeShell):
             lambda figures: self.driver.report_figures(figures),
             lambda: self._watchdog.slow_but_moving,
         )
+        if columns is not None:
+            self.metrics.meter.state_columns = columns.sizes
         patient = PatientCheckpoints(
             checkpoints, self._leaving, leave_s=settings.checkpoints.shutdown_timeout_ms / 1000
         )

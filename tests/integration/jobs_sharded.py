@@ -31,6 +31,30 @@ def job() -> Job[Event]:
     return Job("sharded", Source(INPUT, Json(Event), timestamp=time_of), Sharded, output=OUTPUT)
 
 
+class ManyKeys(ProcessingFunction[Event]):
+    """The amount of each event by its id, in one window of all."""
+
+    amounts = WCRDT(ColumnsOf(GCounter()), Tumbling("1d"), sharded=True)
+
+    def process(self, event: Event, ctx: Context) -> None:
+        self.amounts.insert((event.id, event.amount), event.ts)
+
+    @on_window(amounts)
+    async def report(self, window: Window, ctx: Context) -> None:
+        for key, amount in (await self.amounts.window_value(window)).items():
+            ctx.emit({"key": key, "amount": amount})
+
+
+def many_keys() -> Job[Event]:
+    return Job("many-keys", Source(INPUT, Json(Event), timestamp=time_of), ManyKeys, output=OUTPUT)
+
+
+def expected_of_keys(events: Mapping[int, Sequence[Event]]) -> Counter[str]:
+    """The lines of the output of ``many_keys``; an amount of zero leaves no key behind."""
+    rows = ({"key": one.id, "amount": one.amount} for some in events.values() for one in some)
+    return Counter(json.dumps(row, separators=(",", ":")) for row in rows)
+
+
 def expected(events: Mapping[int, Sequence[Event]]) -> Counter[str]:
     """The lines of the output."""
     totals: Counter[tuple[int, int]] = Counter()

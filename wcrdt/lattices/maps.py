@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from wcrdt.codec import element_from_wire, element_to_wire, require, rows_from_wire
+from wcrdt.column_memory import is_bounded
 from wcrdt.elements import Distinct, identity, ordered, precedes
 from wcrdt.lattice import Lattice, hands_over, type_of_wire
 from wcrdt.lattices.columns import Groups, height, take
@@ -344,8 +345,9 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
             try:
                 columns = self.as_columns()
                 if columns is not None and columns.height >= LEAST_KEYS_ON_WIRE:
-                    self._wire = columns.to_wire()
-                    return self._wire
+                    wire = columns.to_wire()
+                    self._wire = None if is_bounded() else wire
+                    return wire
             except Unfit:
                 pass
         entries = self._objects()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from wcrdt.column_memory import kept_bytes
 from wcrdt.lattice import Lattice
 from wcrdt.windows.assigners import BEFORE_TIME_MS, Window
 
@@ -61,7 +62,7 @@ class CollectedChanges:
         for key in sorted(self._open):
             pending = self._open[key]
             value = contributions[key[0]][key[1]] if pending is None else _joined(pending)
-            fresh[key] = [msgspec.Raw(msgspec.msgpack.encode(value.to_wire()))]
+            fresh[key] = [msgspec.Raw(kept_bytes(msgspec.msgpack.encode(value.to_wire())))]
         before = self._blocks[len(self._blocks) - joined :]
         made = Block(before[0].since if before else self._since, {})
         for block in (*before, Block(self._since, fresh)):

@@ -149,8 +149,5 @@ class Spills:
 
 def spills_of(settings: Settings) -> Spills | None:
     """As in the settings; None: state stays in memory."""
-    node = settings.node
-    if node.state_memory_mb == 0:
-        return None
-    beside = settings.log.path if settings.log.kind == "embedded" else "."
-    return Spills(node.state_path or os.path.join(beside, "holon-spill"), node.state_memory_mb << 20)
+    memory_mb = settings.node.state_memory_mb
+    return None if memory_mb == 0 else Spills(settings.spill_folder(), memory_mb << 20)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcrdt.codec import require
+from wcrdt.column_memory import copied, filled, kept
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices
 from wcrdt.lattices.extremes import Max, Min
@@ -90,11 +91,11 @@ class ExtremeLeaf(Leaf):
 
     def copy(self, rows: int) -> Self:
         assert self._column is not None
-        return self._of(self._column[:rows].copy())
+        return self._of(copied(self._column[:rows]))
 
     def spread(self, rows: Indices, height: int) -> Self:
         assert self._column is not None
-        column = np.full(height, self._bottom(self._column.dtype), self._column.dtype)
+        column = filled(height, self._bottom(self._column.dtype), self._column.dtype)
         column[rows] = self._column[: len(rows)]
         return self._of(column)
 
@@ -123,7 +124,7 @@ class ExtremeLeaf(Leaf):
             zeros = column == 0
             require(not np.isnan(column).any() and not np.signbit(column[zeros]).any(), "NaN, or minus zero")
         require(len(column) == height, "a number for each key was expected")
-        return self._of(column)
+        return self._of(kept(column))
 
     def lattices(self, rows: Indices) -> list[AnyLattice]:
         found: list[AnyLattice] = []

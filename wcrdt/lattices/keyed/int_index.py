@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from wcrdt.column_memory import copied, filled, kept
 from wcrdt.lattices.columns import Ints
 
 _FACTORS = [np.uint64(0x9E37_79B9_7F4A_7C15)]
@@ -78,7 +79,7 @@ class IntIndex:
     __slots__ = ("_bits", "_factor", "_keys", "_low", "_table", "count")
 
     def __init__(self, keys: Ints | None = None) -> None:
-        self._keys = np.empty(0, np.int64) if keys is None else np.ascontiguousarray(keys, np.int64)
+        self._keys = np.empty(0, np.int64) if keys is None else kept(np.ascontiguousarray(keys, np.int64))
         self.count = len(self._keys)
         self._bits = 0
         self._low: int | None = None  # the integer of the first slot, where each has its own
@@ -97,13 +98,15 @@ class IntIndex:
 
     def first(self, count: int) -> IntIndex:
         """An independent index of the first of these."""
-        return IntIndex(self._keys[:count].copy())
+        fresh = IntIndex()
+        fresh._keys, fresh.count = copied(self._keys[:count]), count
+        return fresh
 
     def copy(self) -> IntIndex:
         """An independent equal index."""
-        fresh = IntIndex(self.keys.copy())
+        fresh = self.first(self.count)
         fresh._bits, fresh._low, fresh._factor = self._bits, self._low, self._factor
-        fresh._table = None if self._table is None else self._table.copy()
+        fresh._table = None if self._table is None else copied(self._table)
         return fresh
 
     def find(self, keys: Ints) -> Ints:
@@ -182,7 +185,7 @@ class IntIndex:
             above = below + min(2 * (high - low), 2 * _ROOM)
             self._low = None
             if high - low < _SPREAD * self.count + _LEAST_SPREAD:
-                table = np.full(below + high - low + 1 + above, -1, np.int32)
+                table = filled(below + high - low + 1 + above, -1, np.int32)
                 if self._place_apart(table, low - below, 0):
                     self._low, self._table = low - below, table
         if self._table is None:
@@ -190,7 +193,7 @@ class IntIndex:
             while self.count * _FULL[1] > _FULL[0] << bits:
                 bits += 1
             self._bits = bits
-            self._table = np.full(1 << bits, -1, np.int32)
+            self._table = filled(1 << bits, -1, np.int32)
             self._place(self._table, 0)
         return self._table
 
@@ -281,6 +284,6 @@ def with_room(column: NDArray[Any], rows: int, fill: Any = 0) -> NDArray[Any]:
     """The column itself if it has so many rows, else a longer copy; what is behind its rows holds ``fill``."""
     if len(column) >= rows:
         return column
-    longer = np.full(max(rows, len(column) + len(column) // 8 + min(len(column), _GROWTH) + 16), fill, column.dtype)
+    longer = filled(max(rows, len(column) + len(column) // 8 + min(len(column), _GROWTH) + 16), fill, column.dtype)
     longer[: len(column)] = column
     return longer

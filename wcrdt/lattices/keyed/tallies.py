@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from wcrdt.codec import index_from_wire, require
+from wcrdt.column_memory import copied
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints, bounds, magnitude
 from wcrdt.lattices.counters import GCounter, PNCounter
@@ -84,8 +85,8 @@ class Table:
         return np.arange(height) if self.index is None else self.index.keys
 
     def copy(self) -> Table:
-        fresh = Table(None if self.index is None else self.index.first(self.index.count))
-        fresh.columns = {place: column.copy() for place, column in self.columns.items()}
+        fresh = Table(None if self.index is None else self.index.copy())
+        fresh.columns = {place: copied(column) for place, column in self.columns.items()}
         return fresh
 
 
@@ -274,8 +275,7 @@ class TallyLeaf(Leaf):
 
     def to_wire(self, rows: Indices) -> type_of_wire:
         wire: list[type_of_wire] = []
-        for actor in sorted(self._tables):
-            table = self._tables[actor]
+        for actor, table in sorted(self._tables.items()):
             found = ((place, table.at(place, rows)) for place in sorted(table.columns))
             columns = {place: column for place, column in found if np.count_nonzero(column)}
             if not columns:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from wcrdt.codec import require
+from wcrdt.column_memory import copied, filled, kept
 from wcrdt.elements import plain
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints, int_column, rows_of
@@ -75,9 +76,9 @@ class SketchLeaf(Leaf):
 
     def _take(self, sizes: Ints, numbers: Ints) -> None:
         kind = np.int32 if len(numbers) < 1 << 31 else np.int64
-        self._starts = np.zeros(len(sizes) + 1, kind)
+        self._starts = filled(len(sizes) + 1, 0, kind)
         np.cumsum(sizes, out=self._starts[1:])
-        self._numbers = numbers
+        self._numbers = kept(numbers)
 
     # --- growing --------------------------------------------------------------------------------------------------
 
@@ -134,7 +135,7 @@ class SketchLeaf(Leaf):
             bounds[prepared.rows] = prepared.bounds
             self._lowered = True
         if len(new.owners):
-            self._waiting.append(new)
+            self._waiting.append(Hashes(kept(new.owners), kept(new.numbers)))
             if sum(len(each.owners) for each in self._waiting) > max(_LEAST_WAITING, len(self._numbers) // _WAITING):
                 self._settle()
 
@@ -200,7 +201,7 @@ class SketchLeaf(Leaf):
     def copy(self, rows: int) -> Self:
         fresh = self.empty()
         fresh._numbers, fresh._starts = self._numbers, self._starts
-        fresh._bounds = None if self._bounds is None else self._bounds.copy()
+        fresh._bounds = None if self._bounds is None else copied(self._bounds)
         fresh._lowered, fresh._waiting = self._lowered, list(self._waiting)
         return fresh
 

@@ -1,0 +1,97 @@
+"""Bugs in columns of state that lie in files."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+MAPPED = "nodes/streams/mapped_columns.py"
+MEMORY = "wcrdt/column_memory.py"
+INDEX = "wcrdt/lattices/keyed/int_index.py"
+TESTS = ("tests/unit/nodes/streams/test_mapped_columns.py", "tests/laws/test_columns_in_files.py")
+
+COLUMNS_IN_FILES = (
+    Mutant(
+        "two columns of a file have the same pages",
+        MAPPED,
+        "        self.left -= size\n",
+        "",
+        tests=TESTS,
+    ),
+    Mutant(
+        "a column that has gone counts for ever",
+        MAPPED,
+        "                self._memory_bytes -= size\n",
+        "                pass\n",
+        tests=TESTS,
+    ),
+    Mutant(
+        "pages of a column that has gone stay on the disk",
+        MAPPED,
+        "            self.memory.madvise(mmap.MADV_REMOVE, start, size)\n",
+        "            pass\n",
+        tests=TESTS,
+    ),
+    Mutant(
+        "pages of a neighbour leave the disk with a column",
+        MAPPED,
+        "mmap.MADV_REMOVE, start, size)",
+        "mmap.MADV_REMOVE, 0, size)",
+        tests=TESTS,
+    ),
+    Mutant(
+        "a column in a file begins with zeros whatever it is to hold",
+        MAPPED,
+        "                    if fill != 0:\n                        column[:] = fill\n",
+        "",
+        tests=TESTS,
+    ),
+    Mutant(
+        "a column that came from elsewhere is empty in its file",
+        MAPPED,
+        "                    copy[:] = column\n",
+        "",
+        tests=TESTS,
+    ),
+    Mutant(
+        "no column is counted, so all lie in memory",
+        MAPPED,
+        "        self._memory_bytes += column.nbytes\n",
+        "",
+        tests=TESTS,
+    ),
+    Mutant(
+        "a full disk is reported once for ever",
+        MAPPED,
+        "            self._is_full = False\n        file = self._open\n",
+        "        file = self._open\n",
+        tests=TESTS,
+    ),
+    Mutant(
+        "copies of long columns are the columns",
+        MEMORY,
+        "    fresh = filled(len(column), 0, column.dtype)\n    fresh[:] = column\n    return fresh\n",
+        "    return column\n",
+        tests=TESTS,
+    ),
+    Mutant(
+        "columns that grow do so in memory",
+        INDEX,
+        "    longer = filled(max(",
+        "    longer = np.full(max(",
+        tests=TESTS,
+    ),
+    Mutant(
+        "tables of ints lie in memory",
+        INDEX,
+        "            self._table = filled(1 << bits, -1, np.int32)\n",
+        "            self._table = np.full(1 << bits, -1, np.int32)\n",
+        tests=TESTS,
+    ),
+    Mutant(
+        "keys that were decoded lie in memory",
+        INDEX,
+        "kept(np.ascontiguousarray(keys, np.int64))",
+        "np.ascontiguousarray(keys, np.int64)",
+        tests=TESTS,
+    ),
+)

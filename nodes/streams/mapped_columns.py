@@ -1,0 +1,168 @@
+"""Long columns of keyed state in files that are mapped into memory, once memory has as many as it is to have.
+
+Two rules for this file. A file has no name from its first moment on, so that the system removes it with its process,
+however that ends. Nothing of a run depends on a file: without room on the disk a column lies in memory.
+
+The system writes pages that are not used to the file and lets go of them, as soon as memory is needed. It does so for
+pages of files alone, since a node has no swap. Deviation from spills of transactions, which are rows of LMDB: columns
+are read and written by place, in the same arrays as in memory (docs/design/dataflow.md, "State beyond memory").
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.errors import RunFailed
+from nodes.metrics.process_memory import COLUMNS_FILE
+from nodes.settings.settings import Settings
+
+FILE_BYTES = 64 << 20
+"""Of a file that columns share; a longer column has one of its own."""
+_PAGE = mmap.PAGESIZE
+
+
+class MappedColumns:
+    """The long columns of one process: up to ``budget_bytes`` in memory, more in files of ``folder``.
+
+    ``report`` gets a line when the disk has no room. Raises ``RunFailed`` if there can be no files in the folder.
+    """
+
+    def __init__(self, folder: str, budget_bytes: int, report: Callable[[str], None]) -> None:
+        self.folder = folder
+        self.budget_bytes = budget_bytes
+        self._report = report
+        self._lock = threading.Lock()
+        self._memory_bytes = self._file_bytes = 0
+        self._gone: deque[tuple[bool, int]] = deque()  # in files, bytes: of columns that nobody has any more
+        self._open: MappedFile | None = None
+        self._is_full = False
+        try:
+            os.makedirs(folder, exist_ok=True)
+            MappedFile(folder, _PAGE)
+        except (OSError, ValueError) as error:
+            raise RunFailed(
+                f"state cannot be spilled to {folder}: {error}; set node.state_path to a folder on a local disk, "
+                f"or node.state_memory_mb to 0"
+            ) from error
+
+    def sizes(self) -> tuple[int, int]:
+        """(bytes in memory, bytes in files) of the long columns that there are."""
+        with self._lock:
+            self._settle()
+            return self._memory_bytes, self._file_bytes
+
+    def filled(self, rows: int, fill: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """As ``ColumnMemory.filled``."""
+        size = rows * dtype.itemsize
+        with self._lock:
+            self._settle()
+            if self._memory_bytes + size > self.budget_bytes:
+                column = self._in_file(rows, size, dtype)
+                if column is not None:
+                    if fill != 0:
+                        column[:] = fill
+                    return column
+            return self._counted(np.full(rows, fill, dtype))
+
+    def kept(self, column: NDArray[Any]) -> NDArray[Any]:
+        """As ``ColumnMemory.kept``."""
+        with self._lock:
+            self._settle()
+            if self._memory_bytes + column.nbytes > self.budget_bytes:
+                copy = self._in_file(len(column), column.nbytes, column.dtype)
+                if copy is not None:
+                    copy[:] = column
+                    return copy
+            return self._counted(column)
+
+    def _counted(self, column: NDArray[Any]) -> NDArray[Any]:
+        self._memory_bytes += column.nbytes
+        _at_end(column, self._gone.append, (False, column.nbytes))
+        return column
+
+    def _in_file(self, rows: int, size: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+        """A column of zeros; None: the disk has no room."""
+        whole = -(-size // _PAGE) * _PAGE
+        if self._open is None or self._open.left < whole:
+            try:
+                self._open = MappedFile(self.folder, max(whole, FILE_BYTES))
+            except (OSError, ValueError) as error:
+                self._says_full(error)
+                return None
+            self._is_full = False
+        file = self._open
+        start = file.take(whole)
+        column: NDArray[Any] = np.frombuffer(file.memory, dtype, rows, start)
+        self._file_bytes += whole
+        _at_end(column, self._left_file, file, start, whole)
+        return column
+
+    def _left_file(self, file: MappedFile, start: int, size: int) -> None:
+        file.free(start, size)
+        self._gone.append((True, size))
+
+    def _settle(self) -> None:
+        """Count what has gone. A column may go at any moment, also while another one is being counted."""
+        while self._gone:
+            in_file, size = self._gone.popleft()
+            if in_file:
+                self._file_bytes -= size
+            else:
+                self._memory_bytes -= size
+
+    def _says_full(self, error: Exception) -> None:
+        if not self._is_full:
+            self._is_full = True
+            self._report(
+                f"state cannot be spilled to {self.folder}: {error}; it stays in memory, beyond node.state_memory_mb; "
+                f"free space there, or set node.state_path to another disk"
+            )
+
+
+class MappedFile:
+    """A file without a name. The disk has room for it before it is used: a page without room would end the node."""
+
+    def __init__(self, folder: str, size: int) -> None:
+        file, path = tempfile.mkstemp(prefix=COLUMNS_FILE, dir=folder)
+        try:
+            os.unlink(path)
+            os.posix_fallocate(file, 0, size)
+            self.memory = mmap.mmap(file, size)
+        finally:
+            os.close(file)
+        self.memory.madvise(mmap.MADV_DONTFORK)  # a child that wrote there would write here
+        self.left = size
+
+    def take(self, size: int) -> int:
+        """The start of so many bytes that nobody has had, of whole pages."""
+        start = len(self.memory) - self.left
+        self.left -= size
+        return start
+
+    def free(self, start: int, size: int) -> None:
+        """Give these pages back to the disk; where it cannot take them, the file's end gives them."""
+        with suppress(OSError):
+            self.memory.madvise(mmap.MADV_REMOVE, start, size)
+
+
+def _at_end(column: NDArray[Any], then: Callable[..., object], *arguments: Any) -> None:
+    """Call this once nobody has the column any more, nor a view of it; not when the process ends."""
+    weakref.finalize(column, then, *arguments).atexit = False
+
+
+def mapped_columns(settings: Settings, report: Callable[[str], None]) -> MappedColumns | None:
+    """As in the settings; None: columns stay in memory. Raises ``RunFailed`` if there can be no files in the folder."""
+    if settings.node.state_memory_mb == 0:
+        return None
+    return MappedColumns(settings.spill_folder(), settings.node.state_memory_mb << 20, report)

@@ -1,0 +1,74 @@
+"""Where long columns lie: in memory, unless the runtime has installed another place for those that find no room there.
+
+Two rules for this file. A column holds the same numbers wherever it lies, so no result depends on its place. A short
+column is always in memory, and costs nothing here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_BYTES = 1 << 14
+"""Of a long column: four pages of a file. Shorter ones are not worth their pages."""
+
+
+class ColumnMemory(Protocol):
+    """Gives long columns their places. No caller waits for it, and it never fails: without a place there is memory."""
+
+    def filled(self, rows: int, fill: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """A new column that may be written, as ``numpy.full``."""
+        ...
+
+    def kept(self, column: NDArray[Any]) -> NDArray[Any]:
+        """A column that owns its memory, from now on counted; or, where there is no room for it, its copy elsewhere."""
+        ...
+
+
+_MEMORY: list[ColumnMemory | None] = [None]
+
+
+def install_column_memory(memory: ColumnMemory | None) -> None:
+    """Long columns that are made from now on in this process lie there (None: in memory)."""
+    _MEMORY[0] = memory
+
+
+def is_bounded() -> bool:
+    """Whether long columns have another place than memory, so that what can be made again is not worth keeping."""
+    return _MEMORY[0] is not None
+
+
+def filled(rows: int, fill: Any, dtype: Any) -> NDArray[Any]:
+    """A new column of so many rows, each of them ``fill``."""
+    memory, kind = _MEMORY[0], np.dtype(dtype)
+    if memory is None or rows * kind.itemsize < LEAST_BYTES:
+        return np.full(rows, fill, kind)
+    return memory.filled(rows, fill, kind)
+
+
+def kept(column: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers for longer: the column itself, or a copy where it is long. A view stays what it is."""
+    memory = _MEMORY[0]
+    if memory is None or column.nbytes < LEAST_BYTES or column.base is not None:
+        return column
+    return memory.kept(column)
+
+
+def kept_bytes(data: bytes) -> bytes | memoryview:
+    """The same bytes for longer: themselves, or a copy where long columns lie."""
+    if _MEMORY[0] is None or len(data) < LEAST_BYTES:
+        return data
+    column = filled(len(data), 0, np.uint8)
+    column[:] = np.frombuffer(data, np.uint8)
+    return column.data
+
+
+def copied(column: NDArray[Any]) -> NDArray[Any]:
+    """An independent column of the same numbers."""
+    if _MEMORY[0] is None or column.nbytes < LEAST_BYTES:
+        return column.copy()
+    fresh = filled(len(column), 0, column.dtype)
+    fresh[:] = column
+    return fresh
