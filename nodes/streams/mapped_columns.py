@@ -1,7 +1,8 @@
 """Long columns of keyed state in files that are mapped into memory, once memory has as many as it is to have.
 
-Two rules for this file. A file has no name from its first moment on, so that the system removes it with its process,
-however that ends. Nothing of a run depends on a file: without room on the disk a column lies in memory.
+Three rules for this file. A file has no name from its first moment on, so that the system removes it with its process,
+however that ends. Nothing of a run depends on a file: without room on the disk a column lies in memory. A forked child
+has the columns as they are, and what it writes to them is its own.
 
 The system writes pages that are not used to the file and lets go of them, as soon as memory is needed. It does so for
 pages of files alone, since a node has no swap. Deviation from spills of transactions, which are rows of LMDB: columns
@@ -10,6 +11,7 @@ are read and written by place, in the same arrays as in memory (docs/design/data
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import tempfile
@@ -27,6 +29,8 @@ from nodes.errors import RunFailed
 from nodes.metrics.process_memory import COLUMNS_FILE
 from nodes.settings.settings import Settings
 
+MAP_FIXED, MAP_NORESERVE = 0x10, 0x4000
+"""Of Linux; the module ``mmap`` has neither."""
 FILE_BYTES = 64 << 20
 """Of a file that columns share; a longer column has one of its own."""
 _PAGE = mmap.PAGESIZE
@@ -47,6 +51,8 @@ class MappedColumns:
         self._gone: deque[tuple[bool, int]] = deque()  # in files, bytes: of columns that nobody has any more
         self._open: MappedFile | None = None
         self._is_full = False
+        self._files: weakref.WeakSet[MappedFile] = weakref.WeakSet()
+        _ALL.add(self)
         try:
             os.makedirs(folder, exist_ok=True)
             MappedFile(folder, _PAGE)
@@ -101,6 +107,7 @@ class MappedColumns:
                 self._says_full(error)
                 return None
             self._is_full = False
+            self._files.add(self._open)
         file = self._open
         start = file.take(whole)
         column: NDArray[Any] = np.frombuffer(file.memory, dtype, rows, start)
@@ -121,6 +128,12 @@ class MappedColumns:
             else:
                 self._memory_bytes -= size
 
+    def part_from_parent(self) -> None:
+        """In a child of this process: go on with columns that it does not share."""
+        self._lock = threading.Lock()  # a thread that is not here may have held it
+        for file in list(self._files):
+            file.part_from_parent()
+
     def _says_full(self, error: Exception) -> None:
         if not self._is_full:
             self._is_full = True
@@ -134,15 +147,19 @@ class MappedFile:
     """A file without a name. The disk has room for it before it is used: a page without room would end the node."""
 
     def __init__(self, folder: str, size: int) -> None:
-        file, path = tempfile.mkstemp(prefix=COLUMNS_FILE, dir=folder)
-        try:
-            os.unlink(path)
-            os.posix_fallocate(file, 0, size)
-            self.memory = mmap.mmap(file, size)
-        finally:
-            os.close(file)
-        self.memory.madvise(mmap.MADV_DONTFORK)  # a child that wrote there would write here
+        self._file, path = tempfile.mkstemp(prefix=COLUMNS_FILE, dir=folder)
+        weakref.finalize(self, os.close, self._file).atexit = False
+        os.unlink(path)
+        os.posix_fallocate(self._file, 0, size)
+        self.memory = mmap.mmap(self._file, size)
         self.left = size
+
+    def part_from_parent(self) -> None:
+        """See the file as it is, and write to pages of this process alone. Without that the child must not go on."""
+        address = int(np.frombuffer(self.memory, np.uint8).ctypes.data)
+        protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE
+        if _map(address, len(self.memory), protection, flags, self._file, 0) != address:
+            os._exit(1)
 
     def take(self, size: int) -> int:
         """The start of so many bytes that nobody has had, of whole pages."""
@@ -154,6 +171,19 @@ class MappedFile:
         """Give these pages back to the disk; where it cannot take them, the file's end gives them."""
         with suppress(OSError):
             self.memory.madvise(mmap.MADV_REMOVE, start, size)
+
+
+def _part_from_parent() -> None:
+    for columns in list(_ALL):
+        columns.part_from_parent()
+
+
+_ALL: weakref.WeakSet[MappedColumns] = weakref.WeakSet()
+_map = ctypes.CDLL(None, use_errno=True).mmap
+_map.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_map.restype = ctypes.c_void_p
+# Crashing records are tried in a fork, which works with the state and must not change it here.
+os.register_at_fork(after_in_child=_part_from_parent)
 
 
 def _at_end(column: NDArray[Any], then: Callable[..., object], *arguments: Any) -> None:

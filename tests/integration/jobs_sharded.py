@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -37,6 +38,8 @@ class ManyKeys(ProcessingFunction[Event]):
     amounts = WCRDT(ColumnsOf(GCounter()), Tumbling("1d"), sharded=True)
 
     def process(self, event: Event, ctx: Context) -> None:
+        if event.poison == "end the process":
+            os._exit(0)
         self.amounts.insert((event.id, event.amount), event.ts)
 
     @on_window(amounts)

@@ -67,6 +67,13 @@ COLUMNS_IN_FILES = (
         tests=TESTS,
     ),
     Mutant(
+        "a forked child writes to the columns of its parent",
+        MAPPED,
+        "        columns.part_from_parent()\n",
+        "        pass\n",
+        tests=("tests/integration/streams/test_state_beyond_memory.py",),
+    ),
+    Mutant(
         "copies of long columns are the columns",
         MEMORY,
         "    fresh = filled(len(column), 0, column.dtype)\n    fresh[:] = column\n    return fresh\n",
