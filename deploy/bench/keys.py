@@ -2,12 +2,15 @@
 
     .venv/bin/python deploy/bench/keys.py [--keys 200000] [--events 1000000] [--nodes 1,2,4,8] [--zipf 1.5] [--whole]
     .venv/bin/python deploy/bench/keys.py --windows sessions|counts
+    .venv/bin/python deploy/bench/keys.py --nodes 2,4 --kill --each
 
 The state is sharded, or with ``--whole`` held by all nodes. ``--windows`` takes a flow with windows of slices of 100 ms
-in its place: a session of each key, or a window by count that its timeout closes. Input is Arrow, ``--rows`` events a
-record, on the embedded log. Each node's memory is its own at the highest, above that of a node that has no input yet.
-It reads all of the broadcast, and of the topic of shards the partitions that it owns. Answers are compared with the
-input. ``--json``: one line for each number of nodes.
+in its place: a session of each key, or a window by count that its timeout closes. ``--each``: each key comes once, then
+any of them. ``--kill``: the end of the input waits until all is processed and in checkpoints. Each fleet runs twice,
+and the second time its first node is killed at that moment. Input is Arrow, ``--rows`` events a record, on the embedded
+log. Each node's memory is its own at the highest, above that of a node that has no input yet. It reads all of the
+broadcast, and of the topic of shards the partitions that it owns. Answers are compared with the input. ``--json``: one
+line for each number of nodes.
 """
 
 from __future__ import annotations
@@ -92,7 +95,12 @@ def drawn(options: argparse.Namespace) -> Iterator[tuple[pa.RecordBatch, Any, An
     names = draw.integers(-(2**62), 2**62, options.keys)
     for first in range(0, options.events, options.rows):
         count = min(options.rows, options.events - first)
-        ranks = draw.zipf(options.zipf, count) % options.keys if options.zipf else draw.integers(0, options.keys, count)
+        if options.each and first + count <= options.keys:
+            ranks = np.arange(first, first + count)
+        elif options.zipf:
+            ranks = draw.zipf(options.zipf, count) % options.keys
+        else:
+            ranks = draw.integers(0, options.keys, count)
         keys, amounts = names[ranks], draw.integers(0, 1000, count)
         at = 20_000 * DAY_MS + np.arange(first, first + count) // 1000
         yield pa.record_batch({"key": pa.array(keys), "amount": pa.array(amounts), "at": pa.array(at)}), ranks, amounts
@@ -128,8 +136,17 @@ def topic_bytes(log: EmbeddedLog, topic: str, partition: int) -> int:
         size, offset = size + sum(map(len, chunk.values)), chunk.next_offset
 
 
-def measured(options: argparse.Namespace, nodes: int) -> dict[str, Any]:
-    """One run."""
+def settle(monitor: Monitor, fleet: Fleet, records: int) -> None:
+    """Wait until checkpoints have all records of the input."""
+    while sum(monitor.taken()) < records:
+        fleet.measure()
+        fleet.check()
+        time.sleep(0.05)
+        monitor.poll()
+
+
+def measured(options: argparse.Namespace, nodes: int, *, killed: bool = False) -> dict[str, Any]:
+    """One run; ``killed``: without its first node at the end of the input."""
     reference = f"deploy.bench.keys:job?sharded={0 if options.whole else 1}&windows={[*WINDOWS].index(options.windows)}"
     with tempfile.TemporaryDirectory(dir=options.dir) as folder:
         path = Path(folder) / "log"
@@ -152,12 +169,17 @@ def measured(options: argparse.Namespace, nodes: int) -> dict[str, Any]:
             awaited = feed(log, options)
             owners = dict(monitor.ownership.owners())
             members = dict(monitor.ownership.members)
+            if options.kill:
+                settle(monitor, fleet, -(-options.events // options.rows))
             began = time.monotonic()
             declare_end(log, run)
+            if killed:
+                fleet.members[0].process.kill()
             while not monitor.done:
                 monitor.poll()
                 fleet.measure()
-                fleet.check()
+                if not killed:
+                    fleet.check()
                 cpu |= {each.number: cpu_s(each.process.pid) for each in fleet.running()}
                 time.sleep(0.1)
             took_s = time.monotonic() - began
@@ -190,6 +212,8 @@ def main() -> None:
     parser.add_argument("--nodes", default="1,2,4")
     parser.add_argument("--zipf", type=float, default=0.0, help="exponent of the keys' distribution; 0: all alike")
     parser.add_argument("--windows", choices=WINDOWS, default="day", help="of one day, or those of a flow")
+    parser.add_argument("--each", action="store_true", help="each key comes at least once")
+    parser.add_argument("--kill", action="store_true", help="how long a kill at the end of the input delays results")
     parser.add_argument("--whole", action="store_true", help="not sharded: all nodes hold all keys")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dir", default=None, help="where the log is written")
@@ -199,6 +223,9 @@ def main() -> None:
     first: dict[str, Any] = {}
     for nodes in map(int, options.nodes.split(",")):
         found = measured(options, nodes)
+        if options.kill:
+            without = measured(options, nodes, killed=True)
+            found |= {"killed_s": without["seconds"], "delay_s": round(without["seconds"] - found["seconds"], 1)}
         first = first or found
         shares = {name: round(found[name] / max(first[name], 0.01), 2) for name in ("memory_mb", "read_mb")}
         print(json.dumps(found) if options.json else f"{found} of the first run's: {shares}", flush=True)

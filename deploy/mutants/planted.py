@@ -5,7 +5,7 @@ from __future__ import annotations
 from deploy.mutants.flows.record_functions import RECORD_FUNCTIONS
 from deploy.mutants.flows.unions import UNIONS
 from deploy.mutants.kafka.fetches import FETCHES
-from deploy.mutants.keyed.columns_in_files import COLUMNS_IN_FILES
+from deploy.mutants.keyed.columns_in_files import COLUMNS_IN_FILES, KNOWN_SHARDS
 from deploy.mutants.keyed.lookups import LOOKUPS
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
 from deploy.mutants.planted_code import CODE, LARGEST, SIMULATED, VERSIONS
@@ -43,6 +43,7 @@ MUTANTS = (
     *LARGEST,
     *LOOKUPS,
     *COLUMNS_IN_FILES,
+    *KNOWN_SHARDS,
     *UNIONS,
     *RECORD_FUNCTIONS,
     *FLOWS,

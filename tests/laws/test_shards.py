@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from holon.outputs.shards import KeyShards, shard_of
 from tests.laws.test_keyed_columns import columns_of_few_keys
 from wcrdt import ColumnsOf, GCounter, GSet, MapOf, Max, RecordOf, Sum, TopK
+from wcrdt.lattices.keyed.keys import Keys
 from wcrdt.lattices.keyed.sharding import wires_by_shard
 
 __all__ = ["columns_of_few_keys"]
@@ -56,3 +57,37 @@ def test_shards_are_the_map_of_their_keys_alone(name: str, kind: str) -> None:
             assert mine and part == value.restricted(mine).to_wire()
             whole.merge(value.from_wire(part))
         assert whole.to_wire() == value.to_wire() == wire
+
+
+class Counted(NamedTuple):
+    """Shards, and each key that was hashed."""
+
+    partitions: int
+    hashed: list[Any]
+
+    def of_key(self, key: Any) -> int:
+        return shard_of(key, self.partitions)
+
+    def of_keys(self, keys: Keys) -> Any:
+        self.hashed.extend(keys.tolist())
+        return KeyShards(self.partitions).of_keys(keys)
+
+
+@pytest.mark.parametrize("kind", ["ints", "texts", "pairs"])
+def test_a_map_that_grows_hashes_each_key_once_whatever_is_cut(kind: str) -> None:
+    """Deltas, the whole, and one shard alone are cut as those of a map that was never cut before."""
+    for seed in range(12):
+        rng = random.Random(f"grows {kind} {seed}")
+        value, shards = MapOf(GCounter()), Counted(rng.randint(2, 5), [])
+        for _ in range(6):
+            rows = [(KEYS[kind](rng), rng.randint(1, 9)) for _ in range(rng.randint(1, 12))]
+            delta = value.insert_many(rows)
+            cut = rng.choice([value, delta])
+            only = rng.choice([None, *range(shards.partitions)])
+            fresh = cut.from_wire(cut.to_wire())
+            assert wires_by_shard(cut, shards, only) == wires_by_shard(fresh, KeyShards(shards.partitions), only)
+        wires_by_shard(value, shards)
+        assert sorted(shards.hashed, key=repr) == sorted(value.entries(), key=repr), "each of them once"
+        others = KeyShards(7)
+        fresh = value.from_wire(value.to_wire())
+        assert wires_by_shard(value, others) == wires_by_shard(fresh, others), "by others they are hashed anew"

@@ -1,4 +1,4 @@
-"""Bugs in columns of state that lie in files."""
+"""Bugs in columns of state that lie in files, and in the shards of their keys."""
 
 from __future__ import annotations
 
@@ -8,6 +8,40 @@ MAPPED = "nodes/streams/mapped_columns.py"
 MEMORY = "wcrdt/column_memory.py"
 INDEX = "wcrdt/lattices/keyed/int_index.py"
 TESTS = ("tests/unit/nodes/streams/test_mapped_columns.py", "tests/laws/test_columns_in_files.py")
+
+SHARDING = "wcrdt/lattices/keyed/sharding.py"
+SHARDS = ("tests/laws/test_shards.py",)
+
+KNOWN_SHARDS = (
+    Mutant(
+        "keys that came since a map was cut belong to the first shard",
+        SHARDING,
+        "        shards.column[shards.count : known] = sharding.of_keys(index.take(slice(shards.count, known)))\n",
+        "",
+        tests=SHARDS,
+    ),
+    Mutant(
+        "shards of one number of partitions are those of another",
+        SHARDING,
+        " or shards.by != sharding:",
+        ":",
+        tests=SHARDS,
+    ),
+    Mutant(
+        "a delta has the shards of the first keys of its map",
+        SHARDING,
+        "by_place[: columns.height] if columns.places is None else by_place[columns.places]",
+        "by_place[: columns.height]",
+        tests=SHARDS,
+    ),
+    Mutant(
+        "all keys are hashed for each shard that wants them",
+        SHARDING,
+        "        shards.count = known\n",
+        "",
+        tests=SHARDS,
+    ),
+)
 
 COLUMNS_IN_FILES = (
     Mutant(
@@ -62,8 +96,8 @@ COLUMNS_IN_FILES = (
     Mutant(
         "a full disk is reported once for ever",
         MAPPED,
-        "            self._is_full = False\n        file = self._open\n",
-        "        file = self._open\n",
+        "            self._is_full = False\n            self._files",
+        "            self._files",
         tests=TESTS,
     ),
     Mutant(

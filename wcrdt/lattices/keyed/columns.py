@@ -216,6 +216,12 @@ class KeyedColumns:
         order = keys.order()
         return (keys, np.arange(self.height)) if order is None else (keys.take(order), order)
 
+    def ordered_of(self, rows: Indices) -> tuple[Keys, Indices]:
+        """The keys of some rows in their order, and the row of each."""
+        keys = self.index.take(rows if self.places is None else self.places[rows])
+        order = keys.order()
+        return (keys, rows) if order is None else (keys.take(order), rows[order])
+
     def _order_of_index(self) -> Ints | None:
         """All places of the index in the order of their keys, where that is cheaper than to sort those of the rows."""
         if self.places is not None and self.index.form == "i":

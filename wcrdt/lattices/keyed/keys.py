@@ -299,7 +299,7 @@ def _codes_of_tuples(columns: tuple[Any, ...]) -> tuple[Ints, int] | None:
 class KeyIndex:
     """Distinct keys of one form, by the place at which each was added; nothing is ever removed."""
 
-    __slots__ = ("_factor", "_numbers", "_order", "_stores", "form")
+    __slots__ = ("_factor", "_numbers", "_order", "_stores", "form", "shards")
 
     def __init__(self, form: str) -> None:
         self.form = form
@@ -307,6 +307,7 @@ class KeyIndex:
         self._stores = [IntStore() if one == "i" else SpanStore() for one in form.strip("()")] if form != "i" else []
         self._numbers = IntIndex() if form == "i" else None  # the keys where they are ints, else made when needed
         self._order: Ints | None = None  # all places in the order of their keys, as far as they were sorted
+        self.shards: Any = None  # ``KnownShards`` of its keys, where they were asked for
 
     @classmethod
     def of(cls, keys: Keys) -> KeyIndex:

@@ -7,12 +7,14 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices import maps
 from wcrdt.lattices.columns import Ints
 from wcrdt.lattices.keyed.columns import KeyedColumns
-from wcrdt.lattices.keyed.keys import Keys, Unfit
+from wcrdt.lattices.keyed.int_index import with_room
+from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit
 from wcrdt.lattices.maps import KeyedMap
 
 AnyMap = KeyedMap[Any, Any, Any, Any]
@@ -23,6 +25,17 @@ class Sharding(Protocol):
 
     def of_key(self, key: Any) -> int: ...
     def of_keys(self, keys: Keys) -> Ints: ...
+
+
+class KnownShards:
+    """The shard of each key of an index, as far as it was asked for; ``by``: who knows them."""
+
+    __slots__ = ("by", "column", "count")
+
+    def __init__(self, by: Sharding) -> None:
+        self.by = by
+        self.column = np.empty(0, np.int32)
+        self.count = 0
 
 
 def wires_by_shard(value: AnyMap, sharding: Sharding, only: int | None = None) -> dict[int, type_of_wire]:
@@ -50,10 +63,24 @@ def part_of(value: AnyMap, sharding: Sharding, shard: int) -> AnyMap | None:
     return value.from_wire(wires[shard]) if shard in wires else None
 
 
+def _by_place(index: KeyIndex, sharding: Sharding) -> NDArray[np.int32]:
+    """The shard of each key of an index. Each is hashed once, though it is in many deltas and all shards want it."""
+    known, shards = index.count, index.shards
+    if not isinstance(shards, KnownShards) or shards.by != sharding:
+        shards = index.shards = KnownShards(sharding)
+    if shards.count < known:
+        shards.column = with_room(shards.column, known)
+        shards.column[shards.count : known] = sharding.of_keys(index.take(slice(shards.count, known)))
+        shards.count = known
+    return shards.column[:known]
+
+
 def _of_columns(value: AnyMap, columns: KeyedColumns, sharding: Sharding, only: int | None) -> dict[int, type_of_wire]:
-    keys, rows = columns.ordered()
-    shards = sharding.of_keys(keys)
-    order = np.argsort(shards, kind="stable") if only is None else np.flatnonzero(shards == only)
+    by_place = _by_place(columns.index, sharding)
+    shards = by_place[: columns.height] if columns.places is None else by_place[columns.places]
+    keys, rows = columns.ordered() if only is None else columns.ordered_of(np.flatnonzero(shards == only))
+    shards = shards[rows]
+    order = np.argsort(shards, kind="stable") if only is None else np.arange(len(rows))
     found, firsts = np.unique(shards[order], return_index=True)
     wires: dict[int, type_of_wire] = {}
     for shard, (begin, end) in zip(found.tolist(), pairwise([*firsts.tolist(), len(order)]), strict=True):
