@@ -3,7 +3,8 @@
     python deploy/parts.py [--nightly] [--seeds N] [--keep-going] [--only PART]... [--list]
 
 Without ``--keep-going`` the first part that fails ends it. Exit code 1 if a part fails. No test gets a second attempt.
-By day the simulation runs beside the integration tests, which leave a third of two cores idle.
+By day the simulation begins with the integration tests, which leave a third of two cores idle. It comes last, and
+fills what the mutants leave as well.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ MUTANT_SHARE = 24
 """One of so many mutants is planted in a run; the night plants all of them."""
 WORKERS = {"integration": 3}
 """More than there are cores where tests wait for processes and brokers most of the time; two elsewhere."""
+LONG_FIRST = ("sim",)
+"""Folders whose tests share nothing: each worker gets the next one, the long ones first, so that all end together."""
 BESIDE = {"quick": "lint", "sim": "tests"}
 """A part that needs the processor alone, and the one that it begins with. It has the lowest priority until its turn."""
 BESIDE_TIMEOUT_S = 1800
@@ -57,8 +60,11 @@ class Outcome:
 def parts(nightly: bool = False, seeds: int = 100_000) -> list[SuitePart]:
     """All parts in their order; ``seeds``: how many the night simulates."""
     found = [SuitePart("lint", ("make", "--no-print-directory", "-k", "-j2", "lint"))]
+    share = ("--seeds", str(NIGHT_MUTANT_SEEDS)) if nightly else ("--share", str(MUTANT_SHARE))
     names = {"quick": "unit", "laws": "laws", "tests": "integration", "attack": "attack", "sim": "sim"}
     for name, folder in names.items():
+        if name == "sim":
+            found.append(SuitePart("mutants", (sys.executable, "-m", "deploy.mutants", *share)))
         if list((ROOT / "tests" / folder).rglob("test_*.py")):
             beside = None if nightly else BESIDE.get(name)
             command = _pytest(folder, nightly, WORKERS.get(folder, 2), beside is not None)
@@ -66,15 +72,17 @@ def parts(nightly: bool = False, seeds: int = 100_000) -> list[SuitePart]:
     if nightly:
         night = ("sim", "--seeds", str(seeds), "--nodes", "10", "--resume", str(ROOT / ".cache" / "night-seeds.json"))
         found.append(SuitePart("seeds", (sys.executable, "-m", "nodes.cli", *night)))
-    mutants = ("--seeds", str(NIGHT_MUTANT_SEEDS)) if nightly else ("--share", str(MUTANT_SHARE))
-    return [*found, SuitePart("mutants", (sys.executable, "-m", "deploy.mutants", *mutants))]
+    return found
 
 
 def _pytest(folder: str, nightly: bool, workers: int, beside: bool = False) -> tuple[str, ...]:
     limit = ("--timeout", str(BESIDE_TIMEOUT_S)) if beside else ()
     options = ("--nightly", "--timeout", "3600") if nightly else ("--drawn", *limit)
     # A file's tests share brokers and stay together, until one of the workers has nothing left.
-    shared = ("-n", str(workers), "--dist", "worksteal", "--durations", "15", "--durations-min", "5")
+    dist = ("--dist", "worksteal")
+    if folder in LONG_FIRST:
+        dist = ("--dist", "load", "--maxschedchunk", "1", "--long-first")
+    shared = ("-n", str(workers), *dist, "--durations", "15", "--durations-min", "5")
     return (sys.executable, "-m", "pytest", "-q", *shared, *options, f"tests/{folder}")
 
 

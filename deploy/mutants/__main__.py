@@ -68,7 +68,8 @@ def main() -> int:
             print(f"without any bug, this fails: {problem}\nagain: {again}")
             return 1
         known = longest(report) if report.exists() else {}
-        survivors = [verdict for verdict in _killed(chosen, folder, arguments, known) if verdict.by is None]
+        slow_first = sorted(chosen, key=lambda mutant: (mutant.case is None, -limit_of(mutant, known)))
+        survivors = [verdict for verdict in _killed(slow_first, folder, arguments, known) if verdict.by is None]
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants killed")
     for verdict in survivors:
         print(f"SURVIVED: {verdict.mutant.name}; alone: python -m deploy.mutants --only {verdict.mutant.name!r}")

@@ -109,6 +109,16 @@ def test_unit_test_that_starts_a_thread_or_a_process_fails_and_others_may(tmp_pa
     assert "ERROR tests/unit/test_b.py::test_last " in output and "test_b.py::test_swallows (call)" in output, output
 
 
+def test_long_tests_come_first_where_that_is_requested(tmp_path: Path) -> None:
+    tests = {
+        "sim/test_a.py": "import pytest\ndef test_quick(): pass\n@pytest.mark.long\ndef test_last(): pass\n",
+        "sim/test_b.py": "import pytest\n@pytest.mark.long\ndef test_later(): pass\n",
+    }
+    for options, order in ([], ["quick", "last", "later"]), (["--long-first"], ["last", "later", "quick"]):
+        code, output = run_suite(tmp_path, tests, "-v", *options)
+        assert code == 0 and re.findall(r"test_(\w+) PASSED", output) == order, output
+
+
 def test_two_runs_that_draw_halves_of_the_long_tests_run_all_of_them(tmp_path: Path) -> None:
     mark = "import pytest\npytestmark = pytest.mark.long\n"
     tests = {

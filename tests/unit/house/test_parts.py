@@ -32,7 +32,7 @@ def test_simulation_begins_with_the_integration_tests_by_day() -> None:
     by_day, by_night = ({part.name: part for part in parts.parts(nightly)} for nightly in (False, True))
     assert by_day["sim"].beside == "tests" and by_night["sim"].beside is None
     names = list(by_day)
-    assert names.index("tests") < names.index("sim")
+    assert names.index("tests") < names.index("mutants") < names.index("sim"), "it fills what both leave"
 
 
 def test_by_day_a_half_of_the_long_tests_is_drawn_and_the_night_runs_all() -> None:
@@ -63,7 +63,9 @@ def test_seed_draws_a_share_of_the_mutants_and_the_night_plants_all() -> None:
     assert quarter == drawn(MUTANTS, 4, seed=1) != drawn(MUTANTS, 4, seed=2)
     assert drawn(MUTANTS, 1, seed=1) == list(MUTANTS)
     assert {mutant.name for seed in range(60) for mutant in drawn(MUTANTS, 4, seed)} == {m.name for m in MUTANTS}
-    by_day, by_night = (parts.parts(nightly)[-1].command for nightly in (False, True))
+    by_day, by_night = (
+        next(part.command for part in parts.parts(nightly) if part.name == "mutants") for nightly in (False, True)
+    )
     assert by_day[-2:] == ("--share", str(parts.MUTANT_SHARE)) and "--share" not in by_night
 
 
