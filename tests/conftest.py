@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from holon.columnar.loops import install
 from nodes.compiled import loading as compiled
+from nodes.runtime.process_start import collect_rarely
 from nodes.sim.many import fresh_base_seed
 
 TESTS = Path(__file__).parent
@@ -47,9 +48,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--nightly``: the tests marked nightly too; ``--drawn``: half of those marked long, as in ``make test``."""
+    """``--nightly``: the tests marked nightly too; ``--drawn``: half of those marked long, as in ``make test``.
+
+    ``--long-first``: tests marked long come before others, so that no worker begins one when all others have ended.
+    """
     parser.addoption("--nightly", action="store_true", help="also run the tests that are marked nightly")
     parser.addoption("--drawn", action="store_true", help="run one half of the tests that are marked long, drawn anew")
+    parser.addoption("--long-first", action="store_true", help="run the tests that are marked long before the others")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,6 +62,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SIM_BASE_SEED", str(fresh_base_seed()))
     if config.getoption("--nightly"):
         os.environ["SIM_NIGHT"] = "1"
+
+
+def pytest_collection_finish() -> None:
+    """Tests make their objects as nodes do, and thousands of modules and tests are no garbage."""
+    collect_rarely()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -80,6 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
+    if config.getoption("--long-first"):
+        items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,15 @@ def node_log(settings: Settings, gc_thresholds: tuple[int, int, int] = GC_THRESH
     if not __debug__:
         raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
     with open_node_log(settings) as log:
-        gc.collect()
-        gc.freeze()  # what the imports made need not be looked at again
-        gc.set_threshold(*gc_thresholds)
+        collect_rarely(gc_thresholds)
         yield log
+
+
+def collect_rarely(thresholds: tuple[int, int, int] = GC_THRESHOLDS) -> None:
+    """Once a process has imported what it needs: search for cycles more rarely, and in what is made from now on alone.
+
+    ``thresholds``: as ``gc.set_threshold`` has them.
+    """
+    gc.collect()
+    gc.freeze()  # what the imports made need not be looked at again
+    gc.set_threshold(*thresholds)

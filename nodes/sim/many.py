@@ -11,6 +11,7 @@ from multiprocessing import resource_tracker
 from typing import Protocol
 
 from nodes.python_process import deaf_children
+from nodes.runtime.process_start import collect_rarely
 from nodes.sim.case import FOURTEENTH_SEED
 from nodes.sim.drawing import draw
 from nodes.sim.options import Options
@@ -63,7 +64,7 @@ def simulate_all(seeds: Iterable[int], runs: Simulated, *, processes: int = 1) -
         # spawn: a fork would copy threads that the caller may have (a progress display, a logger)
         resource_tracker.ensure_running()  # its first start unblocks the signals that are blocked below
         with deaf_children():
-            pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(processes))
+            pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(processes, collect_rarely))
         yield from pool.imap(_simulate, jobs, chunksize=4)
 
 

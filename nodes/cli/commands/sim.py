@@ -60,6 +60,7 @@ def sim(
     does the same again. With MODULE:JOB it runs your own job, whose results must be those of one plain pass over the
     records. With ``--resume`` an interrupted run of many seeds goes on where it was.
     """
+    from nodes.runtime.process_start import collect_rarely
     from nodes.sim.many import fresh_base_seed
     from nodes.sim.tally import SeedPlan, Tally, resumed
     from nodes.sim.user_jobs.simulated import DEFAULT_RECORDS
@@ -72,6 +73,7 @@ def sim(
     plan = SeedPlan(first, seeds if seed is None else 1, nodes, case, replicas, job, named, read, partitions)
     tally = resumed(resume, plan) if resume is not None and seed is None else Tally(plan)
     runs, facts = _runs(tally.plan)
+    collect_rarely()
     if seed is not None:
         _one(tally, runs, trace)
     else:
