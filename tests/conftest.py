@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from holon.columnar.loops import install
 from nodes.compiled import loading as compiled
+from nodes.light_start import start_lightly
 from nodes.runtime.process_start import collect_rarely
 from nodes.sim.many import fresh_base_seed
 
@@ -41,6 +42,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
 # 43 s of CPU instead of 63, and a broker with two runs of 50,000 events 5 s instead of 8.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
+start_lightly()  # so do processes that tests start, and the workers of this one
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell: processes that tests start, and interrupt, would ignore it too.

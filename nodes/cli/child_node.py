@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from nodes.light_start import start_lightly
 from nodes.runtime.stop_signals import INTERRUPTED_EXIT, StoppedEarly, StopSignals
 
 
@@ -17,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     (argument,) = sys.argv[1:] if argv is None else argv
     stops = StopSignals()
     stops.listen()
+    start_lightly()
     run_child(argument, stops)
 
 

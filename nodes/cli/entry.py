@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NoReturn
 
+from nodes.light_start import start_lightly
 from nodes.runtime.stop_signals import StopSignals, starts_fleet, starts_node
 
 
@@ -21,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     if starts_node(arguments):
         stops = StopSignals()
         stops.listen()
+    start_lightly()
     try:
         with _prepared_node(arguments):
             from nodes.cli.main import run

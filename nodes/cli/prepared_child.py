@@ -7,6 +7,7 @@ import os
 import sys
 from typing import NoReturn
 
+from nodes.light_start import start_lightly
 from nodes.runtime.stop_signals import StopSignals
 
 
@@ -14,6 +15,7 @@ def main() -> NoReturn:
     """Import the modules of a node, wait for a line with argument and environment, and be that node. Ends without."""
     stops = StopSignals()
     stops.listen()
+    start_lightly()
     import nodes.cli.node_runs
     import nodes.streams.process  # noqa: F401
     from nodes.cli.child_node import run_child

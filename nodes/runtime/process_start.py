@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nodes.errors import RunFailed
+from nodes.light_start import GC_THRESHOLDS
 from nodes.log import Log
 from nodes.runtime.log_opening import open_node_log
 from nodes.settings.settings import Settings
 
 IDLE_WAIT_S = 0.02
-GC_THRESHOLDS = (20_000, 20, 50)
-"""Collect cycles more rarely than Python's 700 objects: a batch makes far more, nearly none of them in cycles."""
 
 
 def monotonic_ms() -> int:

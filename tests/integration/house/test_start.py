@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from nodes.light_start import BLAS_THREADS
 from nodes.python_process import child_environment
 from nodes.runtime.child_node import JobNode, ProgramNode, child_command
 from tests.tidy.source import ROOT
@@ -58,6 +59,27 @@ def test_child_of_a_fleet_reads_its_argument_without_heavy_packages(asked: JobNo
     assert done.returncode == 2, done.stderr
     assert "no_such_module" in done.stderr
     assert HEAVY & set(done.stdout.split()) == set()
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        "entry import main; main(['--help'])",
+        "child_node import main; main(['?'])",
+        "prepared_child import main as m; m()",
+    ],
+)
+def test_numpy_gets_one_thread_unless_the_environment_says_how_many(called: str) -> None:
+    """A second one spins for a tenth of a second when numpy is imported, in each process."""
+    name = "OPENBLAS_NUM_THREADS"
+    script = f"import os\ntry:\n    from nodes.cli.{called}\nfinally:\n    print('threads', os.environ.get({name!r}))"
+    command = [sys.executable, "-P", "-c", script]
+    unset = {each: value for each, value in child_environment().items() if each not in BLAS_THREADS}
+    for environment, wanted in (unset, "1"), (unset | {name: "2"}, "2"):
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.endswith(f"threads {wanted}\n"), done.stdout + done.stderr
 
 
 def test_settings_are_checked_without_heavy_packages() -> None:
