@@ -223,7 +223,7 @@ def main() -> None:
     first: dict[str, Any] = {}
     for nodes in map(int, options.nodes.split(",")):
         found = measured(options, nodes)
-        if options.kill:
+        if options.kill and nodes > 1:
             without = measured(options, nodes, killed=True)
             found |= {"killed_s": without["seconds"], "delay_s": round(without["seconds"] - found["seconds"], 1)}
         first = first or found

@@ -76,6 +76,10 @@ class Table:
         """The same for rows of the map."""
         if self.index is None:
             return self.read(place, rows)
+        if len(rows) > self.index.count:  # few of them are there: all that are there cost less than a search for each
+            spread = np.zeros(int(max(rows.max(), self.index.keys.max(initial=0))) + 1, np.int64)
+            spread[self.index.keys] = self.read(place, np.arange(self.index.count))
+            return spread[rows]
         found = self.index.find(rows)
         there = found >= 0
         return self.read(place, found) if there.all() else self.read(place, np.where(there, found, 0)) * there
@@ -91,6 +95,7 @@ class Table:
 
 
 _NOTHING = np.empty(0, np.int64)
+_EMPTY = Table()
 
 
 class TallyLeaf(Leaf):
@@ -212,8 +217,7 @@ class TallyLeaf(Leaf):
 
     def own(self, rows: Indices, actor: int) -> Self:
         fresh = self.empty()
-        table = self._tables.get(actor)
-        if table is not None:
+        if (table := self._tables.get(actor)) is not None:
             fresh._tables[actor] = made = Table()
             made.columns = {place: table.at(place, rows) for place in table.columns}
         return fresh
@@ -327,8 +331,7 @@ class TallyLeaf(Leaf):
         return found
 
     def _rows_of(self, columns: Amounts, count: int) -> list[tuple[Any, ...]]:
-        nothing = [0] * count
-        numbers = [columns[place].tolist() if place in columns else nothing for place in range(self._width)]
+        numbers = [columns[place].tolist() if place in columns else [0] * count for place in range(self._width)]
         return list(zip(*numbers, strict=True))
 
     def of_lattices(self, lattices: Sequence[Any]) -> Self:
@@ -360,9 +363,6 @@ class TallyLeaf(Leaf):
         tables = self._tables.values()
         found = sum(column.nbytes for table in tables for column in table.columns.values())
         return found + sum(table.index.size_bytes for table in tables if table.index is not None)
-
-
-_EMPTY = Table()
 
 
 class CountLeaf(TallyLeaf):
