@@ -35,9 +35,9 @@ def install_column_memory(memory: ColumnMemory | None) -> None:
     _MEMORY[0] = memory
 
 
-def is_bounded() -> bool:
-    """Whether long columns have another place than memory, so that what can be made again is not worth keeping."""
-    return _MEMORY[0] is not None
+def may_stay(size_bytes: int) -> bool:
+    """Whether so much that can be made again is worth keeping in memory: it is short, or columns lie there too."""
+    return _MEMORY[0] is None or size_bytes < LEAST_BYTES
 
 
 def filled(rows: int, fill: Any, dtype: Any) -> NDArray[Any]:

@@ -72,25 +72,26 @@ class MappedColumns:
         """As ``ColumnMemory.filled``."""
         size = rows * dtype.itemsize
         with self._lock:
-            self._settle()
-            if self._memory_bytes + size > self.budget_bytes:
-                column = self._in_file(rows, size, dtype)
-                if column is not None:
-                    if fill != 0:
-                        column[:] = fill
-                    return column
-            return self._counted(np.full(rows, fill, dtype))
+            column = self._beyond_budget(rows, size, dtype)
+            if column is None:
+                return self._counted(np.full(rows, fill, dtype))
+            if fill != 0:
+                column[:] = fill
+            return column
 
     def kept(self, column: NDArray[Any]) -> NDArray[Any]:
         """As ``ColumnMemory.kept``."""
         with self._lock:
-            self._settle()
-            if self._memory_bytes + column.nbytes > self.budget_bytes:
-                copy = self._in_file(len(column), column.nbytes, column.dtype)
-                if copy is not None:
-                    copy[:] = column
-                    return copy
-            return self._counted(column)
+            copy = self._beyond_budget(len(column), column.nbytes, column.dtype)
+            if copy is None:
+                return self._counted(column)
+            copy[:] = column
+            return copy
+
+    def _beyond_budget(self, rows: int, size: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+        """A column of zeros in a file; None: it is to lie in memory."""
+        self._settle()
+        return self._in_file(rows, size, dtype) if self._memory_bytes + size > self.budget_bytes else None
 
     def _counted(self, column: NDArray[Any]) -> NDArray[Any]:
         self._memory_bytes += column.nbytes

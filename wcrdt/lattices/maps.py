@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from wcrdt.codec import element_from_wire, element_to_wire, require, rows_from_wire
-from wcrdt.column_memory import is_bounded
+from wcrdt.column_memory import may_stay
 from wcrdt.elements import Distinct, identity, ordered, precedes
 from wcrdt.lattice import Lattice, hands_over, type_of_wire
 from wcrdt.lattices.columns import Groups, height, take
@@ -346,7 +346,7 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
                 columns = self.as_columns()
                 if columns is not None and columns.height >= LEAST_KEYS_ON_WIRE:
                     wire = columns.to_wire()
-                    self._wire = None if is_bounded() else wire
+                    self._wire = wire if may_stay(columns.size_bytes) else None
                     return wire
             except Unfit:
                 pass

@@ -75,14 +75,14 @@ COLUMNS_IN_FILES = (
     Mutant(
         "a column in a file begins with zeros whatever it is to hold",
         MAPPED,
-        "                    if fill != 0:\n                        column[:] = fill\n",
+        "            if fill != 0:\n                column[:] = fill\n",
         "",
         tests=TESTS,
     ),
     Mutant(
         "a column that came from elsewhere is empty in its file",
         MAPPED,
-        "                    copy[:] = column\n",
+        "            copy[:] = column\n",
         "",
         tests=TESTS,
     ),

@@ -212,8 +212,8 @@ LOOKUPS = (
     Mutant(
         "the kept order of an index is no memory",
         "wcrdt/lattices/keyed/keys.py",
-        "return numbers + order + sum(",
-        "return numbers + sum(",
+        "return numbers + order + shards + sum(",
+        "return numbers + shards + sum(",
         tests=("tests/unit/wcrdt/test_spans.py",),
     ),
     Mutant(

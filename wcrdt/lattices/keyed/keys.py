@@ -333,7 +333,8 @@ class KeyIndex:
         """Memory of its arrays."""
         numbers = 0 if self._numbers is None else self._numbers.size_bytes
         order = 0 if self._order is None else self._order.nbytes
-        return numbers + order + sum(store.size_bytes for store in self._stores)
+        shards = 0 if self.shards is None else self.shards.column.nbytes
+        return numbers + order + shards + sum(store.size_bytes for store in self._stores)
 
     def take(self, rows: Any) -> Keys:
         """The keys at an index or a slice of places."""
