@@ -40,7 +40,9 @@ TWELFTH_SEED = 1 << 51
 THIRTEENTH_SEED = 1 << 52
 """Seeds from here on draw rivals of commands of transactional fleets more often, too."""
 FOURTEENTH_SEED = 1 << 53
-"""New seeds are drawn from here on: records of jobs whose function is followed go by columns, too."""
+"""Seeds from here on let records of jobs whose function is followed go by columns, too."""
+FIFTEENTH_SEED = 1 << 54
+"""New seeds are drawn from here on: columns of keyed state lie in files, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

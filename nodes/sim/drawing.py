@@ -20,6 +20,7 @@ from nodes.sim.faults.code_changes import with_code_changes
 from nodes.sim.faults.continuing import with_continuing
 from nodes.sim.faults.drift import with_drift
 from nodes.sim.faults.mixed_fleets import with_mixed_nodes
+from nodes.sim.faults.spilled_columns import with_spilled_columns
 from nodes.sim.faults.stress import replicas as replicas_of
 from nodes.sim.faults.stress import stressed
 from nodes.sim.jobs import CASES
@@ -80,6 +81,7 @@ def draw(
     options = with_loads(with_merging(options if calm else _with_isolation(with_arrivals(with_cuts(options)))))
     options = with_parts(_with_upstream(options if calm else _with_truncation(options)))
     options = with_mixed_nodes(with_continuing(with_backlog(options if calm else stressed(options), calm)))
+    options = with_spilled_columns(options)
     return options if calm else _with_registry(with_drift(with_code_changes(options)))
 
 

@@ -66,6 +66,8 @@ class Options:
     that is large. ``code_changes``: the chance of a step to meet other code of the job. ``registry``: records name
     schemas of a registry, so many of them one that is registered late or never.
     ``waiting_bytes``: of contributions, by the node's number, and again from the first on; (): the same for all nodes.
+    ``columns_in_memory``: bytes of columns that are in no file; None: no column is. ``columns_disk_full``: the chance
+    of a column to find no room there.
     ``fewest_rows``: of a run that goes by columns, by the node's number alike (0: none does); (): none on any node.
     """
 
@@ -123,6 +125,8 @@ class Options:
     registry: float = 0.0
     waiting_bytes: tuple[int, ...] = ()
     fewest_rows: tuple[int, ...] = ()
+    columns_in_memory: int | None = None
+    columns_disk_full: float = 0.0
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""

@@ -20,6 +20,7 @@ from nodes.machine.messages import BadMessage
 from nodes.sim.case import Case
 from nodes.sim.checks import check_results
 from nodes.sim.drawing import draw
+from nodes.sim.faults.spilled_columns import spilled_columns
 from nodes.sim.faults.stress import LONGEST_TURN_MS
 from nodes.sim.node_process import InvariantBroken, NodeProcess
 from nodes.sim.options import Options
@@ -79,7 +80,11 @@ def run(
     options: Options, sink: Callable[[str], None] | None = None, replay: str = "", case: Case | None = None
 ) -> Verdict:
     """Run these options, or a user's job with them; whatever breaks is in the verdict."""
-    trace = Trace(sink)
+    with spilled_columns(options):
+        return _run(options, Trace(sink), replay, case)
+
+
+def _run(options: Options, trace: Trace, replay: str, case: Case | None) -> Verdict:
     problem, world = None, None
     try:
         world = World(options, trace, case)

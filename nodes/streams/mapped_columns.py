@@ -42,8 +42,11 @@ class MappedColumns:
     ``report`` gets a line when the disk has no room. Raises ``RunFailed`` if there can be no files in the folder.
     """
 
-    def __init__(self, folder: str, budget_bytes: int, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, folder: str, budget_bytes: int, report: Callable[[str], None], file_bytes: int = FILE_BYTES
+    ) -> None:
         self.folder = folder
+        self.file_bytes = file_bytes
         self.budget_bytes = budget_bytes
         self._report = report
         self._lock = threading.Lock()
@@ -51,6 +54,7 @@ class MappedColumns:
         self._gone: deque[tuple[bool, int]] = deque()  # in files, bytes: of columns that nobody has any more
         self._open: MappedFile | None = None
         self._is_full = False
+        self._until_next_try = 0
         self._files: weakref.WeakSet[MappedFile] = weakref.WeakSet()
         _ALL.add(self)
         try:
@@ -91,20 +95,24 @@ class MappedColumns:
     def _beyond_budget(self, rows: int, size: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
         """A column of zeros in a file; None: it is to lie in memory."""
         self._settle()
-        return self._in_file(rows, size, dtype) if self._memory_bytes + size > self.budget_bytes else None
+        return self.in_file(rows, size, dtype) if self._memory_bytes + size > self.budget_bytes else None
 
     def _counted(self, column: NDArray[Any]) -> NDArray[Any]:
         self._memory_bytes += column.nbytes
         _at_end(column, self._gone.append, (False, column.nbytes))
         return column
 
-    def _in_file(self, rows: int, size: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-        """A column of zeros; None: the disk has no room."""
+    def in_file(self, rows: int, size: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+        """A column of zeros; None: the disk has no room. It is not asked again for the next bytes of a whole file."""
         whole = -(-size // _PAGE) * _PAGE
         if self._open is None or self._open.left < whole:
+            if self._until_next_try > 0:
+                self._until_next_try -= whole
+                return None
             try:
-                self._open = MappedFile(self.folder, max(whole, FILE_BYTES))
+                self._open = MappedFile(self.folder, max(whole, self.file_bytes))
             except (OSError, ValueError) as error:
+                self._until_next_try = self.file_bytes
                 self._says_full(error)
                 return None
             self._is_full = False

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import wcrdt.column_memory as memory_module
-from nodes.streams import mapped_columns as files_module
 from nodes.streams.mapped_columns import MappedColumns
 from tests.laws.test_keyed_columns import INNER, SMALL, TEXTS
 from wcrdt import (
@@ -68,13 +66,11 @@ ROOM_BYTES = 100_000
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[MappedColumns]:
     """Columns of any length lie in files here."""
-    made = MappedColumns(str(tmp_path), 0, lambda line: pytest.fail(line))
+    made = MappedColumns(str(tmp_path), 0, lambda line: pytest.fail(line), 4 << 20)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory_module, "LEAST_BYTES", 1)
-        patch.setattr(files_module, "FILE_BYTES", 4 << 20)
         patch.setattr(maps, "LEAST_KEYS", 1)
         patch.setattr(maps, "LEAST_KEYS_ON_WIRE", 1)
-        install_column_memory(made)
+        install_column_memory(made, 1)
         try:
             yield made
         finally:

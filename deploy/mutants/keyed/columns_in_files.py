@@ -101,6 +101,20 @@ COLUMNS_IN_FILES = (
         tests=TESTS,
     ),
     Mutant(
+        "a full disk is asked again for each column",
+        MAPPED,
+        "                self._until_next_try = self.file_bytes\n",
+        "",
+        tests=TESTS,
+    ),
+    Mutant(
+        "a disk that was full once is never asked again",
+        MAPPED,
+        "                self._until_next_try -= whole\n",
+        "",
+        tests=TESTS,
+    ),
+    Mutant(
         "a forked child writes to the columns of its parent",
         MAPPED,
         "        columns.part_from_parent()\n",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from nodes.sim.drawing import drawn_faults, drawn_replicas, with_arrivals, with_cuts, with_loads, with_merging
 from nodes.sim.faults.mixed_fleets import FEWEST_ROWS
+from nodes.sim.faults.spilled_columns import with_spilled_columns
 from nodes.sim.faults.stress import stressed
 from nodes.sim.inputs.feed import Feed
 from nodes.sim.options import Faults, Options
@@ -79,6 +80,7 @@ def draw(
     drawn, patience_ms = drawn_replicas(seed)
     options = replace(options, replicas=drawn if replicas is None else replicas, standby_after_ms=patience_ms)
     options = replace(options, fewest_rows=random.Random(f"user job {seed} by columns").choice(FEWEST_ROWS))
+    options = with_spilled_columns(options)
     options = with_loads(with_merging(options if calm else with_arrivals(with_cuts(options))))
     options = options if calm else stressed(options)
     return _as_backlog(options) if records.idle else options

@@ -82,8 +82,8 @@ def test_pages_of_a_column_that_has_gone_leave_the_disk(columns: MappedColumns, 
     assert (other == 7).all()
 
 
-def test_a_column_that_is_longer_than_a_file_has_its_own(columns: MappedColumns, monkeypatch: Any) -> None:
-    monkeypatch.setattr(module, "FILE_BYTES", SIZE)
+def test_a_column_that_is_longer_than_a_file_has_its_own(columns: MappedColumns) -> None:
+    columns.file_bytes = SIZE
     columns.budget_bytes = 0
     short, long = columns.filled(ROWS, 1, INT), columns.filled(3 * ROWS, 2, INT)
     assert columns.sizes() == (0, 4 * SIZE)
@@ -111,14 +111,17 @@ def test_without_room_on_the_disk_a_column_stays_in_memory(
 ) -> None:
     columns.budget_bytes = 0
     reserve: Callable[..., None] = os.posix_fallocate
+    tries: list[int] = []
 
     def full(file: int, start: int, size: int) -> None:
+        tries.append(size)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module, "FILE_BYTES", SIZE)
+    columns.file_bytes = SIZE
     monkeypatch.setattr(os, "posix_fallocate", full)
     held = [columns.filled(ROWS, 1, INT), columns.kept(np.full(ROWS, 2, INT))]
     assert columns.sizes() == (2 * SIZE, 0)
+    assert tries == [SIZE], "a full disk is not asked again for each column, but once a file's bytes are in memory"
     assert [int(column[0]) for column in held] == [1, 2]
     assert len(reports) == 1, "once, until there was room again"
     assert "No space left" in reports[0] and "node.state_path" in reports[0] and columns.folder in reports[0]
