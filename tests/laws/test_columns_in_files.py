@@ -23,17 +23,20 @@ from wcrdt import (
     Lattice,
     MapOf,
     Max,
+    MaxBy,
     Min,
     Quantiles,
     RecordOf,
     Sum,
     ThetaSketch,
+    TopK,
     check_laws,
     decode,
     encode,
 )
 from wcrdt.column_memory import install_column_memory
 from wcrdt.lattices import maps
+from wcrdt.lattices.rows.row_log import RowLog
 
 pytestmark = pytest.mark.laws
 
@@ -56,6 +59,8 @@ KINDS: dict[str, tuple[Lattice[Any, Any], int]] = {
     "bags": (Bag(), 1),
     "quantiles": (Quantiles(), 1),
     "records": (RecordOf(count=GCounter(), sum=Sum(), least=Min()), 3),
+    "arguments": (MaxBy(), 2),
+    "rankings": (TopK(2), 2),
 }
 """By name, a lattice and how many numbers its element has."""
 
@@ -174,9 +179,49 @@ def test_what_a_map_holds_for_long_lies_there(name: str, way: str, of_texts: boo
         assert held is not None
         shares_keys = way in ("merged", "copied")
         size = held.leaf.size_bytes if shares_keys else held.size_bytes
-        if shares_keys and name == "sketches":
-            size = 0  # hashes are shared, too: they are replaced as a whole
+        if shares_keys and name in ("sketches", "arguments", "rankings"):
+            size = 0  # hashes and payloads are shared, too: they are replaced as a whole
         assert memory.size_bytes >= size - ROOM_BYTES
         assert held.size_bytes > 4 * ROOM_BYTES
     finally:
         install_column_memory(None)
+
+
+@pytest.mark.parametrize("way", ["inserted", "decoded"])
+@pytest.mark.parametrize("inner", [MaxBy(), TopK(2)], ids=["arguments", "rankings"])
+def test_payloads_that_are_texts_lie_there(inner: Lattice[Any, Any], way: str) -> None:
+    rows = 60_000
+    keys, texts = np.arange(rows), [f"payload {number}" for number in range(rows)]
+    state, memory = ColumnsOf(inner), Counting()
+    if way == "inserted":
+        install_column_memory(memory)
+    try:
+        for _ in range(2):
+            state.insert_many((keys, (np.arange(rows), texts)))
+        install_column_memory(memory)
+        if way == "decoded":
+            state = decode(encode(state), state)
+        held = state.as_columns()
+        assert held is not None and held.leaf.size_bytes > 20 * rows
+        assert memory.size_bytes >= held.leaf.size_bytes - ROOM_BYTES
+    finally:
+        install_column_memory(None)
+
+
+@pytest.mark.parametrize("way", ["inserted", "decoded", "joined"])
+def test_columns_of_a_log_of_rows_lie_there(way: str) -> None:
+    rows, memory = 40_000, Counting()
+    given = np.arange(rows), np.arange(rows) / 4
+    log = RowLog(2)
+    install_column_memory(memory)
+    try:
+        for begin in range(0, rows, 1_000 if way == "joined" else rows):
+            log.insert_many(tuple(column[begin : begin + (1_000 if way == "joined" else rows)] for column in given))
+        wire = encode(log)
+        if way == "decoded":
+            log = decode(wire, log)
+        assert memory.size_bytes >= 16 * rows
+        assert [column[-1] for column in log.value] == [rows - 1, (rows - 1) / 4]
+    finally:
+        install_column_memory(None)
+    assert encode(log) == wire

@@ -7,6 +7,9 @@ from deploy.mutants.model import Mutant
 MAPPED = "nodes/streams/mapped_columns.py"
 MEMORY = "wcrdt/column_memory.py"
 INDEX = "wcrdt/lattices/keyed/int_index.py"
+ARGUMENTS = "wcrdt/lattices/keyed/arguments.py"
+RANKING = "wcrdt/lattices/keyed/ranking.py"
+LAW = ("tests/laws/test_columns_in_files.py",)
 TESTS = ("tests/unit/nodes/streams/test_mapped_columns.py", "tests/laws/test_columns_in_files.py")
 
 SHARDING = "wcrdt/lattices/keyed/sharding.py"
@@ -113,6 +116,48 @@ COLUMNS_IN_FILES = (
         "                self._until_next_try -= whole\n",
         "",
         tests=TESTS,
+    ),
+    Mutant(
+        "payloads of keyed extremes lie in memory",
+        ARGUMENTS,
+        "        self._payloads = prepared[1].held()\n",
+        "        self._payloads = prepared[1]\n",
+        tests=LAW,
+    ),
+    Mutant(
+        "decoded payloads of keyed extremes lie in memory",
+        ARGUMENTS,
+        "Payloads(owners, keys).held()",
+        "Payloads(owners, keys)",
+        tests=LAW,
+    ),
+    Mutant(
+        "pairs of keyed rankings lie in memory",
+        RANKING,
+        "prepared.pairs.held(), floors",
+        "prepared.pairs, floors",
+        tests=LAW,
+    ),
+    Mutant(
+        "decoded pairs of keyed rankings lie in memory",
+        RANKING,
+        "Pairs(owners, scores, items).held()",
+        "Pairs(owners, scores, items)",
+        tests=LAW,
+    ),
+    Mutant(
+        "texts that are payloads lie in memory",
+        "wcrdt/lattices/keyed/spans.py",
+        "self.buffer if may_stay(self.buffer.nbytes) else copied(self.buffer)",
+        "self.buffer",
+        tests=LAW,
+    ),
+    Mutant(
+        "segments of a log of rows are joined in memory",
+        "wcrdt/lattices/rows/row_log.py",
+        "tuple(_held(_concatenated(parts)) for parts in columns)",
+        "tuple(_concatenated(parts) for parts in columns)",
+        tests=LAW,
     ),
     Mutant(
         "a forked child writes to the columns of its parent",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from wcrdt.codec import require
+from wcrdt.column_memory import kept
 from wcrdt.elements import ordered
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints, take
@@ -30,6 +31,10 @@ class Payloads(NamedTuple):
 
     owners: Ints
     keys: Keys
+
+    def held(self) -> Payloads:
+        """The same for longer, where long columns lie."""
+        return Payloads(kept(self.owners), self.keys.held())
 
 
 class Folded(NamedTuple):
@@ -87,8 +92,8 @@ class ArgumentLeaf(Leaf):
         for column in columns[:1] if self._first else columns:
             arranged = column[order]
             same &= arranged[1:] == arranged[:-1]
-        kept = order[np.concatenate([[True], ~same])] if len(order) else order
-        return Payloads(owners[kept], keys.take(kept)), owners[kept[comes[kept]]]
+        first = order[np.concatenate([[True], ~same])] if len(order) else order
+        return Payloads(owners[first], keys.take(first)), owners[first[comes[first]]]
 
     def prepare(self, rows: Indices, folded: Folded, actor: int, height: int) -> tuple[Any, Mask]:
         best, changed = self._best.prepare(rows, folded.best, actor, height)
@@ -100,12 +105,11 @@ class ArgumentLeaf(Leaf):
         come = Payloads(owners[given], folded.payloads.keys.take(given))
         if self._payloads is None:
             payloads, gainers = self._joined(Payloads(come.owners[:0], come.keys.take(given[:0])), come)
-            kept = payloads
         else:
             fate = status[self._payloads.owners]
-            tied, kept = (_taken(self._payloads, np.flatnonzero(fate == each)) for each in (_TIED, 0))
+            tied, others = (_taken(self._payloads, np.flatnonzero(fate == each)) for each in (_TIED, 0))
             payloads, gainers = self._joined(tied, come)
-            payloads = _in_order(kept, payloads)
+            payloads = _in_order(others, payloads)
         gains = np.zeros(height, np.bool_)
         gains[gainers] = True
         return (best, payloads), changed | gains[rows]
@@ -117,7 +121,7 @@ class ArgumentLeaf(Leaf):
 
     def commit(self, prepared: Any) -> None:
         self._best.commit(prepared[0])
-        self._payloads = prepared[1]
+        self._payloads = prepared[1].held()
 
     def leq(self, rows: Indices, other: Any) -> bool:
         if not self._best.leq(rows, other._best):
@@ -149,7 +153,7 @@ class ArgumentLeaf(Leaf):
     def spread(self, rows: Indices, height: int) -> Self:
         owners = rows[self._known().owners]
         order = np.argsort(owners, kind="stable")
-        return self._of(self._best.spread(rows, height), Payloads(owners[order], self._known().keys.take(order)))
+        return self._of(self._best.spread(rows, height), Payloads(owners[order], self._known().keys.take(order)).held())
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -186,7 +190,7 @@ class ArgumentLeaf(Leaf):
             require(int(counts.max()) <= keys.rows and int(counts.sum()) == keys.rows > height, "counts of payloads")
             owners = np.repeat(owners, counts)
         require(len(owners) == keys.rows and ascend([owners, *keys.sort_columns()]), "payloads must ascend")
-        return self._of(best, Payloads(owners, keys))
+        return self._of(best, Payloads(owners, keys).held())
 
     # --- objects --------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wcrdt.codec import require
+from wcrdt.column_memory import kept
 from wcrdt.distinct import numbered
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints, bounds, group_ints, int_column, rows_of, take
@@ -41,19 +42,18 @@ class Keys(NamedTuple):
 
     @property
     def rows(self) -> int:
-        part = self.parts[0]
-        return part.rows if isinstance(part, KeySpans) else len(part)
+        return _rows(self.parts[0])
 
     @property
     def size_bytes(self) -> int:
         """Memory of its arrays."""
-        return sum(
-            part.buffer.nbytes + 2 * part.starts.nbytes if isinstance(part, KeySpans) else part.nbytes
-            for part in self.parts
-        )
+        return sum(part.nbytes for part in self.parts)
 
     def take(self, rows: Indices) -> Keys:
         return Keys(self.form, [part.take(rows) if isinstance(part, KeySpans) else part[rows] for part in self.parts])
+
+    def held(self) -> Keys:
+        return Keys(self.form, [part.held() if isinstance(part, KeySpans) else kept(part) for part in self.parts])
 
     def tolist(self) -> list[Any]:
         columns = [_objects(form, part) for form, part in zip(self.form.strip("()"), self.parts, strict=True)]

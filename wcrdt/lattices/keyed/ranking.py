@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcrdt.codec import require
+from wcrdt.column_memory import filled, kept
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints
 from wcrdt.lattices.keyed.int_index import with_room
@@ -35,6 +36,10 @@ class Pairs(NamedTuple):
 
     def take(self, rows: Any) -> Pairs:
         return Pairs(self.owners[rows], self.scores[rows], self.items.take(rows))
+
+    def held(self) -> Pairs:
+        """The same for longer, where long columns lie."""
+        return Pairs(kept(self.owners), kept(self.scores), self.items.held())
 
     def joined(self, other: Pairs) -> Pairs:
         owners, scores = np.concatenate([self.owners, other.owners]), np.concatenate([self.scores, other.scores])
@@ -92,11 +97,11 @@ class RankingLeaf(Leaf):
         """By row the score that a pair has to have to come in; not to be written. Raises ``Unfit``."""
         lowest = _lowest(dtype)
         if self._pairs is None:
-            return np.full(height, lowest, dtype)
+            return filled(height, lowest, dtype)
         if self._pairs.scores.dtype != dtype:
             raise Unfit
         if self._floors is None:
-            self._floors = _kth_scores(self._pairs, self._k, np.arange(height))
+            self._floors = kept(_kth_scores(self._pairs, self._k, np.arange(height)))
         self._floors = with_room(self._floors, height, lowest)
         return self._floors
 
@@ -135,13 +140,13 @@ class RankingLeaf(Leaf):
         for column in [pairs.owners, *items] if self._distinct else [pairs.owners, *items, falling]:
             arranged = column[order]
             same &= arranged[1:] == arranged[:-1]
-        kept = order[np.concatenate([[True], ~same])]
-        kept = kept[np.lexsort([falling[kept], pairs.owners[kept]])]  # stable: items stay in order
-        owners = pairs.owners[kept]
+        best = order[np.concatenate([[True], ~same])]
+        best = best[np.lexsort([falling[best], pairs.owners[best]])]  # stable: items stay in order
+        owners = pairs.owners[best]
         starts = np.flatnonzero(np.concatenate([[True], owners[1:] != owners[:-1]]))
-        places = np.arange(len(kept)) - np.repeat(starts, np.diff(starts, append=len(kept)))
-        kept = kept[places < self._k]
-        return pairs.take(kept), comes[kept]
+        places = np.arange(len(best)) - np.repeat(starts, np.diff(starts, append=len(best)))
+        best = best[places < self._k]
+        return pairs.take(best), comes[best]
 
     def prepare_join(self, rows: Indices, other: Self, height: int) -> tuple[Prepared, bool]:
         if other._pairs is None:
@@ -155,7 +160,7 @@ class RankingLeaf(Leaf):
         assert prepared.pairs is not None, "some came in"
         floors = self._floors_of(prepared.height, prepared.new.scores.dtype)
         floors[prepared.rows] = prepared.floors
-        self._pairs, self._floors = prepared.pairs, floors
+        self._pairs, self._floors = prepared.pairs.held(), floors
 
     def leq(self, rows: Indices, other: Self) -> bool:
         if self._pairs is None:
@@ -188,7 +193,7 @@ class RankingLeaf(Leaf):
             return self.empty()
         owners = rows[self._pairs.owners]
         order = np.argsort(owners, kind="stable")
-        return self._of(Pairs(owners[order], self._pairs.scores[order], self._pairs.items.take(order)))
+        return self._of(Pairs(owners[order], self._pairs.scores[order], self._pairs.items.take(order)).held())
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -226,7 +231,7 @@ class RankingLeaf(Leaf):
             by_item = [owners, *columns]
             order = np.lexsort(by_item[::-1])
             require(ascend([column[order] for column in by_item]), "an item is there twice")
-        return self._of(Pairs(owners, scores, items))
+        return self._of(Pairs(owners, scores, items).held())
 
     # --- objects --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wcrdt.column_memory import copied, kept, may_stay
 from wcrdt.lattices.columns import Indices, Ints
 from wcrdt.lattices.keyed.int_index import IndexLoops, loops, with_room
 
@@ -47,8 +48,18 @@ class KeySpans(NamedTuple):
     def lengths(self) -> Ints:
         return self.ends - self.starts
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of its arrays."""
+        return self.buffer.nbytes + 2 * self.starts.nbytes
+
     def take(self, rows: Indices) -> KeySpans:
         return KeySpans(self.buffer, self.starts[rows], self.ends[rows], self.are_texts)
+
+    def held(self) -> KeySpans:
+        """The same rows for longer: where long columns do not lie in memory, copies of them."""
+        buffer = self.buffer if may_stay(self.buffer.nbytes) else copied(self.buffer)
+        return self._replace(buffer=buffer, starts=kept(self.starts), ends=kept(self.ends))
 
     def tolist(self) -> list[bytes]:
         if not len(self.starts):
@@ -133,8 +144,8 @@ def equal(one: KeySpans, other: KeySpans) -> NDArray[np.bool_]:
     left, right = _words(one.buffer), _words(other.buffer)
     while len(rows) and int(rest.max()) > 0:
         if int(rest.min()) <= 0:
-            kept = np.flatnonzero(rest > 0)
-            rows, mine, theirs, rest = rows[kept], mine[kept], theirs[kept], rest[kept]
+            longer = np.flatnonzero(rest > 0)
+            rows, mine, theirs, rest = rows[longer], mine[longer], theirs[longer], rest[longer]
         differ = ((left[mine] ^ right[theirs]) & _MASKS[np.minimum(rest, WORD_BYTES)]) != 0
         if differ.any():
             same[rows[differ]] = False

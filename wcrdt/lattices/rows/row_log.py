@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcrdt.codec import DecodeError, element_from_wire, element_to_wire, index_from_wire, require
+from wcrdt.column_memory import kept
 from wcrdt.elements import Element, plain
 from wcrdt.lattice import Lattice, type_of_wire
 from wcrdt.lattices.columns import height, number_column, rows_of
@@ -159,7 +160,7 @@ class RowLog(Lattice[tuple[Element, ...], RowColumns]):
         for written in wire:
             require(type(written) is list and len(written) == self.width + 2, "a segment has a column for each element")
             actor, start = map(index_from_wire, written[:2])
-            columns = tuple(map(_from_wire, written[2:]))
+            columns = tuple(_held(_from_wire(column)) for column in written[2:])
             rows = len(columns[0])
             mine = fresh._segments.setdefault(actor, [])
             least = mine[-1].end + 1 if mine else 0  # adjacent ones would be one
@@ -191,7 +192,7 @@ def _without(segment: Segment, others: list[Segment]) -> Iterator[Segment]:
 def _together(run: list[Segment]) -> Segment:
     """Adjacent segments as one."""
     columns = zip(*(segment.columns for segment in run), strict=True)
-    return Segment(run[0].start, tuple(map(_concatenated, columns)))
+    return Segment(run[0].start, tuple(_held(_concatenated(parts)) for parts in columns))
 
 
 def _concatenated(parts: tuple[Column, ...]) -> Column:
@@ -200,6 +201,11 @@ def _concatenated(parts: tuple[Column, ...]) -> Column:
     if isinstance(first, np.ndarray) and all(isinstance(p, np.ndarray) and p.dtype == first.dtype for p in parts):
         return np.concatenate(parts)
     return [one for part in parts for one in rows_of(part)]
+
+
+def _held(column: Column) -> Column:
+    """The column for longer: where long columns lie."""
+    return kept(column) if isinstance(column, np.ndarray) else column
 
 
 def _as_read(column: Column) -> Column:
@@ -215,7 +221,7 @@ def _own_column(given: Any) -> Column:
     """A column in the one form for its elements, which nobody else writes. Raises as ``plain`` does."""
     numbers = number_column(given)
     if numbers is not None and len(numbers):
-        return numbers.copy() if numbers is given else numbers
+        return _held(numbers.copy() if numbers is given else numbers)
     return _in_one_form(list(map(plain, rows_of(given))))
 
 
