@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deploy.mutants.flows.named_values import NAMED_VALUES
 from deploy.mutants.flows.record_functions import RECORD_FUNCTIONS
 from deploy.mutants.flows.unions import UNIONS
 from deploy.mutants.kafka.fetches import FETCHES
@@ -46,6 +47,7 @@ MUTANTS = (
     *KNOWN_SHARDS,
     *UNIONS,
     *RECORD_FUNCTIONS,
+    *NAMED_VALUES,
     *FLOWS,
     *JOINS,
     *FETCHES,

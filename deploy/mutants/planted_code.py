@@ -100,13 +100,6 @@ LARGEST = (
         tests=("tests/unit/holon/dataflow/test_arithmetic.py::test_operators_of_bits",),
     ),
     Mutant(
-        "columns fail as the argument does that Python evaluates later",
-        "holon/dataflow/expressions.py",
-        "() if ordered == made else tuple(ordered)",
-        "()",
-        tests=("tests/laws/test_flow_expressions.py",),
-    ),
-    Mutant(
         "a constant bool of & is taken for an int",
         "holon/dataflow/arithmetic.py",
         '        if "b" in kinds and not all(',

@@ -391,9 +391,9 @@ REGISTRIES = (
     ),
     Mutant(
         "an item of a group's value is never None to a function that asks",
-        "holon/dataflow/tracing.py",
-        "return None if asked else self._further(name)",
-        "return self._further(name)",
+        "holon/dataflow/following/placeholders.py",
+        "return None if asked else self._holon_further(name)",
+        "return self._holon_further(name)",
         tests=NONES,
     ),
 )

@@ -41,6 +41,22 @@ def iso_times(buffer, starts, ends, count, times):
 
 
 @compiled
+def iso_datetimes(buffer, starts, ends, count, micros, zones):
+    """The same as microseconds by their own clocks, rounded down, and zones in minutes or ``LOCAL``.
+
+    ``zones`` gets ``NO_TIME`` in rows that are for Python.
+    """
+    odd = np.int64(0)
+    for row in range(count):
+        end = number_at(ends, row)
+        done, seconds, rest, _, zone = time_at(buffer, number_at(starts, row), end)
+        odd += done != end
+        put_number(micros, row, seconds * 1_000_000 + rest)
+        put_number(zones, row, zone if done == end else NO_TIME)
+    return odd
+
+
+@compiled
 def time_at(buffer, at, end):
     """A time that begins here: where it ends (-1: it is for others), and its parts.
 

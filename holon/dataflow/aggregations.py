@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.arithmetic import as_list
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Field, Indices, Leaf, selected_column
 from holon.dataflow.failing_rows import in_order_without_failing, without_failing
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.results import mapped, struct_of
 from holon.dataflow.groups import (
     GROUP_COLUMNS,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.columnar.structs.columns import Lists
 from holon.columnar.structs.lazy import LazyColumn
+from holon.dataflow.following.column_functions import ColumnFunction, as_list
 from holon.dataflow.following.formats import Formatted
 from holon.formats.batch import Column
 
@@ -21,16 +22,6 @@ _EXACT = 2**53
 """Every int up to it is a float."""
 
 Quick = Callable[..., Column | None]
-
-
-def as_list(column: Column) -> list[Any]:
-    """Python's objects of a column; a tuple of columns gives tuples."""
-    if isinstance(column, tuple):
-        return list(zip(*map(as_list, column), strict=True))
-    if isinstance(column, list):
-        return column
-    made = getattr(column, "tolist", None)
-    return list(column) if made is None else made()
 
 
 def truth(column: Column) -> NDArray[np.bool_]:
@@ -71,10 +62,12 @@ def applied(function: Callable[..., Any], given: Sequence[Any], fixed: Sequence[
 
     Raises what the function raises for the first row of which it does.
     """
-    if isinstance(function, Formatted) and rows:
-        texts = function.of_columns(given, fixed, rows)
-        if texts is not None:
-            return texts
+    if not rows:
+        return []
+    if isinstance(function, ColumnFunction):
+        found = function.of_columns(given, fixed, rows)
+        if found is not None:
+            return found
     columns = [repeat(value, rows) if same else as_list(value) for value, same in zip(given, fixed, strict=True)]
     return list(map(function, *columns))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import datetime as datetime_module
 import dis
 import enum
+import gc
 from abc import ABCMeta
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta, timezone
 from functools import cached_property
-from types import CellType, CodeType, FunctionType, NoneType, UnionType
+from types import CellType, CodeType, FunctionType, MappingProxyType, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
@@ -19,7 +22,7 @@ from wcrdt.lattice import Lattice
 
 _PURE_BUILTINS = frozenset(["abs", "divmod", "isinstance", "max", "min", *STAND_INS])
 """They use the operators or the class of what they are given, or have a stand-in that does."""
-_PLAIN = (type(None), bool, int, float, str, bytes)
+_PLAIN = (type(None), bool, int, float, str, bytes, date, timedelta, timezone)
 _REFUSED = {
     "IS_OP": "`is`",
     "IMPORT_NAME": "import",
@@ -157,7 +160,7 @@ def global_of(function: FunctionType, name: str) -> Any:
 def _check_name(name: str, value: Any, found: _Found) -> bool:
     if isinstance(value, FunctionType):
         return _scan(value, found)
-    if any(value is one for one in found.known):
+    if any(value is one for one in found.known) or value is datetime or value is datetime_module:
         return False
     found.classes.update(dict.fromkeys(_enums_in(value)))
     structs = _structs_in(value)
@@ -167,7 +170,7 @@ def _check_name(name: str, value: Any, found: _Found) -> bool:
             raise Untraceable(f"{name} checks itself (__post_init__)")
         if any(type(one).__instancecheck__ not in _KNOWN_CHECKS for one in structs):
             raise Untraceable(f"{name} has an `isinstance` of its own")
-    elif not (value is NoneType or _is_pure(name, value) or is_constant(value)):
+    elif not (value is NoneType or _is_pure(name, value) or is_constant(value) or is_table(value)):
         raise Untraceable(f"it uses {name!r}, a {type(value).__name__}")
     return False
 
@@ -192,7 +195,7 @@ def _is_pure(name: str, value: Any) -> bool:
     """A lattice's class, or one of Python's functions that use the operators of what they are given."""
     if name in _PURE_BUILTINS and value is getattr(builtins, name):
         return True
-    return isinstance(value, type) and issubclass(value, Lattice)
+    return isinstance(value, type) and (issubclass(value, Lattice) or value in (timedelta, timezone))
 
 
 def _enums_in(value: Any) -> Iterator[type]:
@@ -201,6 +204,8 @@ def _enums_in(value: Any) -> Iterator[type]:
     elif type(value) in (tuple, frozenset):
         for one in value:
             yield from _enums_in(one)
+    elif isinstance(value, dict | MappingProxyType):
+        yield from _enums_in((*value, *value.values()))
 
 
 def runs_no_code(value: Any) -> bool:
@@ -209,8 +214,27 @@ def runs_no_code(value: Any) -> bool:
     return not any(isinstance(member, _CODE) for member in members)
 
 
+def is_table(value: Any) -> bool:
+    """Whether it is a dict in which plain keys are looked up, for values that never change, and no code runs."""
+    if type(value) is MappingProxyType:
+        (value,) = gc.get_referents(value)
+    return type(value) is dict and all(map(_is_key, value)) and all(map(is_constant, value.values()))
+
+
+def _is_key(value: Any) -> bool:
+    if isinstance(value, type):
+        return type(value).__hash__ is type.__hash__ and type(value).__eq__ is type.__eq__
+    return is_constant(value) and not any(_has_operators(kind) for kind in _enums_in(value))
+
+
+def _has_operators(kind: type) -> bool:
+    return any(isinstance(member, _CODE) for name, member in _members(kind) if name in ("__eq__", "__hash__"))
+
+
 def is_constant(value: Any) -> bool:
     """Whether it is plain and never changes."""
     if isinstance(value, tuple | frozenset):
         return type(value) in (tuple, frozenset) and all(map(is_constant, value))
+    if type(value) is datetime:
+        return value.tzinfo is None or type(value.tzinfo) is timezone
     return type(value) in _PLAIN or isinstance(value, enum.Enum | enum.EnumMeta)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import BinaryColumn
 from holon.dataflow.aggregations import Aggregation, Results, Top
-from holon.dataflow.arithmetic import as_list
 from holon.dataflow.data_driven.step import DrivenAggregation
 from holon.dataflow.expressions import Decision, joined
 from holon.dataflow.failing_rows import each_without_failing, without_failing
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.rows import Origins, Rows
 from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
@@ -12,11 +11,12 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.lazy import LazyColumn
-from holon.dataflow.arithmetic import applied, as_list, number_of, quick_of, truth
+from holon.dataflow.arithmetic import applied, number_of, quick_of, truth
+from holon.dataflow.following.column_functions import as_list
+from holon.errors import USER_ERRORS
 from holon.formats.batch import Column
 
 Indices = NDArray[np.intp]
-_NUMBERS = itertools.count()
 
 
 class Fields(Protocol):
@@ -66,16 +66,8 @@ class Apply:
     """Which arguments are constants."""
     numbers: tuple[Any, ...] = field(init=False)
     """These as NumPy has them."""
-    number: int = field(init=False)
-    """Python evaluates those with lower numbers first, and a row raises what the first of them raises."""
-    out_of_order: tuple[Apply, ...] = field(init=False)
-    """Its arguments by their numbers, where these are not in order, as of ``max``; else nothing."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "number", next(_NUMBERS))
-        made = [one for one in self.arguments if isinstance(one, Apply)]
-        ordered = sorted(made, key=lambda one: one.number)
-        object.__setattr__(self, "out_of_order", () if ordered == made else tuple(ordered))
         object.__setattr__(self, "fixed", tuple(isinstance(one, Constant) for one in self.arguments))
         numbers = (number_of(one.value) if isinstance(one, Constant) else None for one in self.arguments)
         object.__setattr__(self, "numbers", tuple(numbers))
@@ -91,11 +83,15 @@ _EXPRESSIONS = (Field, Constant, Apply)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """``then`` for the rows of which the condition is true, ``otherwise`` for the others."""
+    """``then`` for the rows of which the condition is true, ``otherwise`` for the others.
+
+    ``before``: what Python computes first, so a row that fails there raises that.
+    """
 
     condition: Expression
     then: Decision
     otherwise: Decision
+    before: tuple[Apply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,8 +122,6 @@ def evaluate(expression: Expression, rows: Fields) -> Column:
 
 
 def _applied(expression: Apply, rows: Fields) -> Column:
-    for one in expression.out_of_order:
-        evaluate(one, rows)
     given = [
         number if same else evaluate(one, rows)
         for one, same, number in zip(expression.arguments, expression.fixed, expression.numbers, strict=True)
@@ -157,7 +151,12 @@ def decided(decision: Decision, rows: Fields) -> list[tuple[Indices, Leaf, Field
     """The rows that end at each leaf, with their place among all; no row is in two of them."""
     if isinstance(decision, Leaf):
         return [(np.arange(len(rows)), decision, rows)]
-    chosen = truth(evaluate(decision.condition, rows))
+    try:
+        chosen = truth(evaluate(decision.condition, rows))
+    except USER_ERRORS:
+        for one in decision.before:
+            evaluate(one, rows)
+        raise
     count = int(np.count_nonzero(chosen))
     if not len(rows):
         return []

@@ -15,7 +15,9 @@ from holon.dataflow.code_scan import Untraceable, is_constant
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Decision, Field, Leaf
 from holon.dataflow.following.path import Path
-from holon.dataflow.tracing import FreePlaceholder, Placeholder, follow_all_ways
+from holon.dataflow.following.placeholders import FreePlaceholder, Placeholder
+from holon.dataflow.following.stand_ins import as_written
+from holon.dataflow.tracing import follow_all_ways
 from wcrdt import Average, CountDistinct, GCounter, Lattice, Max, Min, Sum
 from wcrdt.windows.assigners import Window
 
@@ -168,7 +170,7 @@ class FollowedGroup(_GroupOfPlaceholders):
         if not all(is_constant(cell.cell_contents) for cell in held):
             raise Untraceable(f"the function in {kind}() uses what only the function around it knows")
         asked = identity(kind, of)
-        self._found.setdefault(asked, Aggregate(kind, lattice, of))
+        self._found.setdefault(asked, Aggregate(kind, lattice, as_written(of)))
         return self._placed(kind, f"{kind} {list(self._found).index(asked)}")
 
 

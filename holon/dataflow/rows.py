@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import Texts
-from holon.dataflow.arithmetic import as_list, nones
+from holon.dataflow.arithmetic import nones
 from holon.dataflow.expressions import Expression, Indices
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.declared import Member, kinds_of
 from holon.formats.batch import Column, take_columns
 from wcrdt.lattices.columns import SelectedRows

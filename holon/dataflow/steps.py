@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.arithmetic import as_list, is_none, truth
+from holon.dataflow.arithmetic import is_none, truth
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.errors import FlowError, Place
 from holon.dataflow.expressions import (
@@ -23,6 +23,7 @@ from holon.dataflow.expressions import (
     evaluate,
 )
 from holon.dataflow.failing_rows import TakesFailing, without_failing
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.declared import may_be_none, without_none
 from holon.dataflow.following.results import filter_mapped, gives_rows, mapped, struct_of
 from holon.dataflow.rows import OBJECTS, Rows

@@ -43,6 +43,7 @@ NAMES = {
     "spread": ("holon.columnar.spreading", 7),
     "read_structs": ("holon.columnar.structs.kernel", 13),
     "iso_times": ("holon.columnar.times_kernel", 5),
+    "iso_datetimes": ("holon.columnar.times_kernel", 6),
     "number_spans": ("holon.columnar.numbering", 9),
     "find_ints": ("holon.columnar.int_index_kernel", 9),
     "enter_ints": ("holon.columnar.int_index_kernel", 8),
@@ -80,6 +81,7 @@ class Compiled:
     spread: Callable[..., int]
     read_structs: Callable[..., int]
     iso_times: Callable[..., int]
+    iso_datetimes: Callable[..., int]
     number_spans: Callable[..., int]
     find_ints: Callable[..., int]
     enter_ints: Callable[..., int]

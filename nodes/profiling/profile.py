@@ -173,7 +173,8 @@ def _advice(job: Job, profile: Profile) -> list[str]:
         if one.reason is not None:
             found.append(
                 f"each record of {one.topic} becomes an object, since {one.reason}: what process inserts is known by "
-                f"columns where it is written with fields, operators and if alone; process_batch takes columns itself"
+                f"columns where it is written with fields, operators, if, look-ups in dicts of constants and "
+                f"datetime.fromisoformat alone; process_batch takes columns itself"
             )
     by_msgspec = [column.name for column in profile.columns if not column.compiled]
     if by_msgspec and shares.get(stages.DECODE, 0.0) > LARGE_SHARE:

@@ -9,10 +9,58 @@ from pathlib import Path
 from typing import Any
 
 from holon.columnar.encoding import FEW
-from holon.dataflow.arithmetic import as_list
 from holon.dataflow.expressions import column_of
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import followed
+
+TIME_TEXTS = (
+    "2026-11-24T02:30:00Z",
+    "2026-11-24T23:30:59.123456789+05:30",
+    "1969-12-31 23:59:59.999-23:59",
+    "2026-11-24T02:30:00",
+    "0001-01-01T00:00:00+05:00",
+    "9999-12-31T23:59:59.999999-23:59",
+    "20261124T023000Z",
+    "2026-W48-2",
+    "2026-11-24T02:30:00+01:02:03",
+)
+NO_TIMES = ("2026-02-30T00:00:00Z", "2026-11-24T24:00:00", "", "web", "\u0662026-11-24")
+"""Texts of which ``datetime.fromisoformat`` makes a time, and of which it makes none."""
+IMPORTS = """
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SIZES = {"web": 1, "app": 2, "": 2**53 + 1}
+SHARES = MappingProxyType({0: 0.5, 1: 1.5, True: 2.5, 2.0: -0.0, "web": 7.5})
+NAMES = {"web": "Web", "Z\u00fcrich": "zh", "": ""}
+MAYBE = {"web": None, "app": 3, 0: 10**30}
+PAIRS = {("web", 1): 4, ("app", 0): 5, "web": 6}
+"""
+INTS_OF_A_TIME = (
+    "int({}.timestamp() * 1000)",
+    "{}.hour",
+    "{}.microsecond",
+    "{}.year",
+    "{}.date().weekday()",
+    "int({}.replace(tzinfo=UTC).timestamp())",
+    "({} - EPOCH) // timedelta(milliseconds=1)",
+    "{}.astimezone(UTC).minute",
+)
+OF_A_TIME = (
+    *INTS_OF_A_TIME,
+    "{}",
+    "{}.timestamp()",
+    "{}.date().isoformat()",
+    '{}.isoformat(timespec="seconds")',
+    '{}.strftime("%Y-%m")',
+)
+"""Expressions of a time, with ``IMPORTS``."""
+INTS_OF_TABLES = ("SIZES[{0}.t]", "SIZES.get({0}.t, 0)", "SIZES.get({0}.t, {0}.a)", "PAIRS.get(({0}.t, {0}.a), 9)",
+                  'PAIRS["web"]', "int({0}.t in SIZES)", "PAIRS[{0}.s]")  # fmt: skip
+OF_TABLES = (*INTS_OF_TABLES, "SHARES[{0}.a]", "SHARES.get({0}.x, 1)", "NAMES[{0}.t]", "NAMES.get({0}.t)",
+             "NAMES.get({0}.s, {0}.t).upper()", "MAYBE[{0}.t]", "SHARES[{0}.t]", "MAYBE.get({0}.a)")  # fmt: skip
+"""Expressions of a row."""
 
 
 def imported(text: str, imports: str = "") -> Callable[[Any], Any]:
@@ -33,7 +81,7 @@ def imported(text: str, imports: str = "") -> Callable[[Any], Any]:
 def outcome(function: Callable[[Any], Any], row: Any) -> str:
     try:
         return repr(function(row))
-    except (ArithmeticError, TypeError, AttributeError, ValueError) as error:
+    except (ArithmeticError, LookupError, TypeError, AttributeError, ValueError) as error:
         return f"raises {type(error).__name__}"
 
 

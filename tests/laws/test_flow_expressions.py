@@ -15,7 +15,17 @@ from holon.columnar.payloads import Texts
 from holon.columnar.structs.kinds import NULL, PRESENT
 from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.rows import Rows
-from tests.laws.row_functions import check_same, imported
+from tests.laws.row_functions import (
+    IMPORTS,
+    INTS_OF_A_TIME,
+    INTS_OF_TABLES,
+    NO_TIMES,
+    OF_A_TIME,
+    OF_TABLES,
+    TIME_TEXTS,
+    check_same,
+    imported,
+)
 
 pytestmark = pytest.mark.usefixtures("loops_installed")
 
@@ -36,6 +46,7 @@ class Row(msgspec.Struct):
     n: int | None = 0
     s: str | None = ""
     p: Inner | None = None
+    d: str = "2026-11-24T02:30:00Z"
 
 
 INTS = st.sampled_from(EDGES) | st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9)
@@ -51,13 +62,19 @@ ROWS = st.lists(
         st.none() | INTS,
         st.none() | st.sampled_from(["", "web"]),
         st.none() | st.builds(Inner, INTS, st.none() | st.sampled_from(["", "web"])),
+        st.sampled_from(TIME_TEXTS) | st.sampled_from(NO_TIMES),
     ),
     max_size=12,
 )
 
+A_TIME = "datetime.fromisoformat(r.d)"
+TIMES = st.sampled_from([one.format(A_TIME) for one in INTS_OF_A_TIME])
+LOOK_UPS = st.sampled_from([one.format("r") for one in INTS_OF_TABLES])
 FIELDS = st.sampled_from(["r.a", "r.b", "r.f", "r.x"])
 NUMBERS = st.recursive(
-    st.sampled_from(["r.a", "r.b", "r.x", "r.f", "len(r.t)", "0", "1", "3", "-7", "0.5", str(2**63), str(2**53 + 1)]),
+    st.sampled_from(["r.a", "r.b", "r.x", "r.f", "len(r.t)", "0", "1", "3", "-7", "0.5", str(2**63), str(2**53 + 1)])
+    | TIMES
+    | LOOK_UPS,
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner).map(lambda p: f"({' '.join(p)})"),
         st.tuples(FIELDS, st.sampled_from("&|^"), inner).map(lambda p: f"({' '.join(p)})"),
@@ -84,6 +101,10 @@ CONDITIONS = st.one_of(
             'r.t.startswith("we")',
             '"e" in r.t',
             'r.t < "web"',
+            f"{A_TIME} > EPOCH",
+            f"{A_TIME}.hour < 12",
+            "r.t in SIZES and SIZES[r.t] > 1",
+            "r.a not in SHARES",
         ]
     ),
 )
@@ -97,6 +118,9 @@ NONE_CONDITIONS = st.one_of(
             "r.p is not None and r.p.z // 2 > r.a and r.p.w is not None",
             "r.p is not None and (r.p.w is None or r.p.w.startswith('w'))",
             "r.n == r.a and r.n is not None",
+            "NAMES.get(r.t) is None",
+            "(MAYBE.get(r.t) or 0) > 2 and MAYBE[r.t] is not None",
+            "MAYBE.get(r.s, r.n) is None",
         ]
     ),
 )
@@ -116,6 +140,8 @@ FORMATS = st.lists(PIECES | st.sampled_from(["ü", "{{"]), min_size=1, max_size=
 FUNCTIONS = st.one_of(
     NUMBERS,
     FORMATS,
+    st.sampled_from([one.format(A_TIME) for one in OF_A_TIME]),
+    st.sampled_from([one.format("r") for one in OF_TABLES]),
     st.tuples(CONDITIONS, FORMATS, FORMATS, NUMBERS).map(lambda p: f"({p[1]} if {p[0]} else ({p[2]}, {p[3]}))"),
     CONDITIONS,
     st.tuples(CONDITIONS, CONDITIONS).map(lambda p: f"{p[0]} and not ({p[1]})"),
@@ -142,6 +168,7 @@ def columns(rows: list[Row], lazy: bool = False) -> Rows:
         "x": np.array([row.x for row in rows], np.float64),
         "f": np.array([row.f for row in rows], np.bool_),
         "t": Texts.of([row.t for row in rows]),
+        "d": Texts.of([row.d for row in rows]),
         "n": lazily([row.n for row in rows], int_column, 0) if lazy else [row.n for row in rows],
         "s": lazily([row.s for row in rows], Texts.of, "") if lazy else [row.s for row in rows],
         "p": [row.p for row in rows],
@@ -164,7 +191,7 @@ def test_fields_that_may_be_none_give_what_python_gives_row_by_row(
 
 
 def check(text: str, rows: list[Row], cut: int, lazy: bool = False) -> None:
-    function = imported(text, f"from {__name__} import Inner")
+    function = imported(text, f"from {__name__} import Inner\n{IMPORTS}")
     check_same(function, Row, rows, cut, lambda some: columns(some, lazy), MAY_NOT_FOLLOW)
 
 

@@ -10,7 +10,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holon.dataflow.record_functions.followed import followed_sources
-from tests.laws.row_functions import imported
+from tests.laws.row_functions import (
+    IMPORTS,
+    INTS_OF_A_TIME,
+    INTS_OF_TABLES,
+    NO_TIMES,
+    OF_A_TIME,
+    OF_TABLES,
+    TIME_TEXTS,
+    imported,
+)
 from tests.unit.holon.dataflow.followed_records import Policy, check_by_columns, job_of
 
 pytestmark = pytest.mark.usefixtures("loops_installed")
@@ -31,24 +40,46 @@ EVENTS = st.fixed_dictionaries(
         "s": st.none() | st.sampled_from(["", "web"]),
         "p": st.none() | st.fixed_dictionaries({"city": st.sampled_from(["Bern", "Rom"])}, optional={"zone": INTS}),
         "tags": st.lists(st.sampled_from(["a", "b"]), max_size=3),
+        "d": st.sampled_from(TIME_TEXTS) | st.sampled_from(NO_TIMES),
         "other": st.integers(),
     },
 )
 RIGHT = st.fixed_dictionaries(
     {"ts": st.integers(20, 40), "a": st.integers(0, 9), "x": st.floats(-9, 9), "f": st.booleans(), "t": st.just("web")},
-    optional={"n": st.none() | st.integers(0, 5), "s": st.just("app"), "p": st.just({"city": "Bern", "zone": 2})},
+    optional={
+        "n": st.none() | st.integers(0, 5),
+        "s": st.just("app"),
+        "p": st.just({"city": "Bern", "zone": 2}),
+        "d": st.sampled_from(TIME_TEXTS),
+    },
 )
 RECORDS = st.lists((EVENTS | RIGHT).map(lambda event: json.dumps(event).encode()) | st.just(b"{"), max_size=24)
 IN_ORDER = st.lists(RIGHT, min_size=5, max_size=30).map(
     lambda events: [json.dumps(event | {"ts": 20 + place}).encode() for place, event in enumerate(events)]
 )
 
-TIMES = st.sampled_from(["event.ts", "event.ts", "ctx.timestamp_ms", "event.ts + 3", "event.ts - 2", "event.a"])
-INTEGERS = st.sampled_from(["1", "event.a", "len(event.t)", "len(event.tags)", "event.a // 2", "event.a % event.n",
-                            "0 if event.n is None else event.n", "self.limit", "event.a * event.a"])  # fmt: skip
+
+def _sampled(*kinds: list[str]) -> Any:
+    """One of any kind. Deferred, since the name of a strategy has all that it draws from."""
+    return st.deferred(lambda: st.one_of(*map(st.sampled_from, kinds)))
+
+
+A_TIME = "datetime.fromisoformat(event.d)"
+TIMES = st.sampled_from(["event.ts", "event.ts", "ctx.timestamp_ms", "event.ts + 3", "event.ts - 2", "event.a",
+                         f"int({A_TIME}.timestamp() * 1000)"])  # fmt: skip
+INTEGERS = _sampled(
+    ["1", "event.a", "len(event.t)", "len(event.tags)", "event.a // 2", "event.a % event.n",
+     "0 if event.n is None else event.n", "self.limit", "event.a * event.a"],
+    [one.format(A_TIME) for one in INTS_OF_A_TIME],
+    [one.format("event") for one in INTS_OF_TABLES],
+)  # fmt: skip
 NUMBERS = INTEGERS | st.sampled_from(["event.x", "event.x / event.a", "event.n", "max(event.a, event.x)", "event.f"])
-KEYS = st.sampled_from(["event.t", "event.a", "event.s", "event.t.upper()", "self.name", "event.p.city",
-                        "event.f", '(event.t, "b")', "(event.t, event.a)"])  # fmt: skip
+KEYS = _sampled(
+    ["event.t", "event.a", "event.s", "event.t.upper()", "self.name", "event.p.city", "event.f",
+     '(event.t, "b")', "(event.t, event.a)", 'f"{event.t}/{event.a:03d}"', 'f"{event.x}"', "(f'{event.n}', 1)"],
+    [one.format(A_TIME) for one in OF_A_TIME],
+    [one.format("event") for one in OF_TABLES],
+)  # fmt: skip
 INSERTS = st.one_of(
     st.tuples(st.just("count"), INTEGERS, TIMES),
     st.tuples(st.sampled_from(["top", "low", "mean"]), NUMBERS, TIMES),
@@ -59,6 +90,11 @@ INSERTS = st.one_of(
     st.tuples(st.just("tags"), st.builds('("{}", {})'.format, st.sampled_from(["add", "remove"]), KEYS), TIMES),
     st.tuples(st.just("ranks"), st.builds("({}, {})".format, KEYS, NUMBERS), TIMES),
 ).map(lambda one: f"self.{one[0]}.insert({one[1]}, {one[2]})")
+TEXTS = ['f"{event.t}-{event.s}"', '"<" + f"{event.a:02d}" + ">"', 'f"{event.x:.1f}" if event.f else "no"']
+USES = ['ctx.emit({"b": text, "c": event.a})', "ctx.emit((text, 1))", "self.sums.insert((text, 1), event.ts)"]
+NAMED = st.builds(
+    "text = {}; self.seen.insert(text, {}); {}".format, st.sampled_from(TEXTS), TIMES, st.sampled_from(USES)
+)
 EMITS = st.one_of(
     st.builds("({}, {})".format, KEYS, NUMBERS),
     st.builds('{{"a": {}, "b": {}}}'.format, KEYS, NUMBERS),
@@ -67,7 +103,7 @@ EMITS = st.one_of(
 CONDITIONS = st.sampled_from(
     ["event.a > self.limit", 'event.t in ("web", "app")', "event.p is None", "event.f and event.x < 1.0",
      "event.n is not None and event.n > 2", "event.x", "event.s", "event.tags", "not event.tags",
-     "event.p is not None and event.p.zone is not None"]
+     "event.p is not None and event.p.zone is not None", "event.t in SIZES", "MAYBE.get(event.t) is not None"]
 )  # fmt: skip
 
 
@@ -76,7 +112,7 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 BLOCKS: Any = st.recursive(
-    st.lists(INSERTS | INSERTS | EMITS, min_size=1, max_size=2),
+    st.lists(INSERTS | INSERTS | EMITS | NAMED, min_size=1, max_size=2),
     lambda inner: st.one_of(
         st.tuples(CONDITIONS, inner).map(lambda p: [f"if {p[0]}:", *_indented(p[1])]),
         st.tuples(CONDITIONS, inner, inner).map(lambda p: [f"if {p[0]}:", *_indented(p[1]), "else:", *_indented(p[2])]),
@@ -96,7 +132,7 @@ FILTERS = st.sampled_from([None, None, lambda event: event.a > 2, lambda event: 
 def test_columns_and_records(
     body: list[str], records: list[bytes], cuts: list[int], policy: Policy, wanted: Any, behind_ms: int
 ) -> None:
-    process = imported("\n".join(["def function(self, event, ctx):", *_indented(body)]))
+    process = imported("\n".join(["def function(self, event, ctx):", *_indented(body)]), IMPORTS)
     job = job_of(process, policy, wanted, behind_ms)
     (found,) = followed_sources(job)
     if found.form is None:

@@ -38,7 +38,7 @@ RECORD_FUNCTIONS = (
     Mutant(
         "methods of a followed function may format texts",
         STAND_INS,
-        "            self._path.refuse_formats()\n",
+        "            self._holon_path.refuse_formats()\n",
         "",
         tests=FOLLOWED,
     ),
@@ -52,14 +52,14 @@ RECORD_FUNCTIONS = (
     Mutant(
         "functions nested in others insert into the states of these",
         STAND_INS,
-        'self._inserts, f"{self._at}{name}.")',
-        "self._inserts, self._at)",
+        'self._holon_inserts, f"{self._holon_at}{name}."',
+        "self._holon_inserts, self._holon_at",
         tests=FOLLOWED,
     ),
     Mutant(
         "a function that is an attribute of an instance is its method",
         STAND_INS,
-        "return method if name in vars(self._function) else partial(method, self)",
+        "return method if name in vars(self._holon_function) else partial(method, self)",
         "return partial(method, self)",
         tests=FOLLOWED,
     ),

@@ -41,15 +41,15 @@ UNIONS = (
     Mutant(
         "a text that its method has formatted may be compared",
         "holon/dataflow/following/whole_texts.py",
-        "stack += [_FORMATS if formats else _OTHER,",
-        "stack += [_OTHER,",
+        "stack += [_FORMATS, _OTHER]",
+        "stack += [_OTHER, _OTHER]",
         tests=FORMATS,
     ),
     Mutant(
         "the method that formats a text may be handed on",
         "holon/dataflow/following/whole_texts.py",
-        "if formats and not is_method:",
-        "if formats and is_method and not step.argrepr:",
+        "            if not is_method:  # it is called elsewhere",
+        "            if is_method and not step.argrepr:",
         tests=FORMATS,
     ),
     Mutant(
@@ -110,8 +110,8 @@ UNIONS = (
     ),
     Mutant(
         "rows that a function has made are of their declared types",
-        "holon/dataflow/tracing.py",
-        "kinds = kinds_of_field(struct, name) if self._path.is_checked else ()",
+        "holon/dataflow/following/placeholders.py",
+        "kinds = kinds_of_field(struct, name) if self._holon_path.is_checked else ()",
         "kinds = kinds_of_field(struct, name)",
         tests=ASKED,
     ),

@@ -176,6 +176,11 @@ class LazyColumn(ObjectColumn):
         mantissas[others], exponents[others] = zip(*known, strict=True)
         return mantissas, exponents
 
+    def datetimes(self) -> Datetimes | None:
+        """The numbers of all rows, where each is a datetime."""
+        is_whole = isinstance(self._values, Datetimes) and bool(np.all(self._marks == PRESENT))
+        return self._values if is_whole else None  # type: ignore[return-value]
+
     def epoch_ms(self) -> tuple[NDArray[np.int64], NDArray[np.intp]] | None:
         """Milliseconds since 1970 UTC where rows are datetimes, and the rows of which that is not known."""
         if not isinstance(self._values, Datetimes):

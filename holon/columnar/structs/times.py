@@ -9,11 +9,17 @@ from typing import Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.loops import installed
+from holon.columnar.payloads import Texts
 from holon.columnar.structs.kinds import LOCAL
 
 Numbers = NDArray[np.int64]
 
-_MICROS_OF_MINUTE = 60_000_000
+_MICROS_OF_SECOND = 1_000_000
+_MICROS_OF_MINUTE = 60 * _MICROS_OF_SECOND
+_EXACT = 2**53
+"""Every int up to it is a float."""
+_FEW = 16
 
 
 class Datetimes(Sequence[datetime]):
@@ -28,6 +34,17 @@ class Datetimes(Sequence[datetime]):
         """Milliseconds since 1970 UTC, rounded down; without a zone it is UTC."""
         offsets = np.where(self._zones == LOCAL, 0, self._zones) * _MICROS_OF_MINUTE
         return (self._micros - offsets) // 1000
+
+    def timestamps(self) -> NDArray[np.float64] | None:
+        """``timestamp()`` of each; None where that depends on the machine's zone, or floats are too coarse."""
+        if bool(np.any(self._zones == LOCAL)):
+            return None
+        micros = self._micros - self._zones * _MICROS_OF_MINUTE
+        return micros / _MICROS_OF_SECOND if bool((np.abs(micros) <= _EXACT).all()) else None
+
+    def clock(self, unit: int, most: int) -> Numbers:
+        """A part of the time by its own clock: how many units of so many microseconds, from 0 to below ``most``."""
+        return self._micros // unit % most
 
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
         """The rows of an index, a mask or a slice."""
@@ -53,6 +70,22 @@ class Datetimes(Sequence[datetime]):
 
     def __iter__(self) -> Iterator[datetime]:
         return iter(self.tolist())
+
+
+def datetimes_of(texts: Texts) -> tuple[Datetimes, NDArray[np.intp]] | None:
+    """ISO 8601 times as ``datetime.fromisoformat`` reads them, and the rows that are for Python; None without loops."""
+    loops = installed()
+    if loops is None or len(texts) < _FEW:
+        return None
+    starts, ends = np.ascontiguousarray(texts.starts), np.ascontiguousarray(texts.ends)
+    micros, zones = np.empty(len(texts), np.int64), np.empty(len(texts), np.int64)
+    places = texts.buffer.ctypes.data, starts.ctypes.data, ends.ctypes.data, len(texts)
+    odd = loops.iso_datetimes(*places, micros.ctypes.data, zones.ctypes.data)
+    if not odd:
+        return Datetimes(micros, zones), np.empty(0, np.intp)
+    left = zones == np.iinfo(np.int64).min
+    micros[left] = zones[left] = 0
+    return Datetimes(micros, zones), np.flatnonzero(left)
 
 
 def _begin(zone: int) -> datetime:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.arithmetic import as_list
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.rows import Origins
 from holon.dataflow.sliced.shards import Arrived
 from holon.formats.batch import Column

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.arithmetic import as_list, truth
+from holon.dataflow.arithmetic import truth
 from holon.dataflow.data_driven.open_windows import OpenWindows, Result
 from holon.dataflow.data_driven.rows import RowKeys, keys_of_rows
 from holon.dataflow.data_driven.slices import LAST_MS, DrivenSlices
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.groups import TIMED_OUT, UPDATE_COLUMNS
 from holon.dataflow.rows import Origins, Rows
 from holon.dataflow.sliced.columns import plain_column

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from holon.dataflow.arithmetic import as_list
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.sessions.open_sessions import columns_of_objects
 from holon.dataflow.sliced.columns import plain_column
 from holon.dataflow.sliced.shards import Arrived

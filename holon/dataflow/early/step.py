@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.arithmetic import as_list
 from holon.dataflow.early.open_window import OpenWindow, Read
 from holon.dataflow.early.slices import EarlyWindows
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.groups import UPDATE_COLUMNS
 from holon.dataflow.rows import Origins, Rows
 from holon.dataflow.sliced.step import SlicedAggregation

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from holon.columnar.encoding import FEW, MOST_DIGITS, Digits, Part, compose
 from holon.columnar.loops import installed
 from holon.columnar.payloads import BinaryColumn, Texts
+from holon.dataflow.following.column_functions import ColumnFunction
 
 _MARK = re.compile("\udc80([0-9]+)\udc81")
 _ZEROS = re.compile("0([1-9][0-9]?)d?")
@@ -37,7 +38,7 @@ def parts_of(text: str) -> tuple[list[str], list[int]]:
     return found[::2], list(map(int, found[1::2]))
 
 
-class Formatted:
+class Formatted(ColumnFunction):
     """A function of values: the text with each at its place, formatted as declared."""
 
     def __init__(self, texts: Sequence[str], specs: Sequence[str]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from holon.dataflow.arithmetic import is_none, is_there, quotient_of, rest_of
 from holon.dataflow.code_scan import Untraceable
@@ -13,6 +15,14 @@ from holon.dataflow.following.declared import Kinds, Member
 from holon.dataflow.following.formats import Formatted, is_marked, mark, parts_of
 
 NEEDS_VALUE = "it needs the value itself (a format, a number, an item, a hash)"
+
+
+class Taken(NamedTuple):
+    """A condition of a way, its answer there, and what was computed before it."""
+
+    condition: Expression
+    answer: bool
+    before: tuple[Apply, ...]
 
 
 class Path:
@@ -25,18 +35,20 @@ class Path:
         self.asks_none = asks_none
         self.is_checked = is_checked
         """Whether fields have their declared types."""
-        self.taken: list[tuple[Expression, bool]] = []
+        self.taken: list[Taken] = []
         self.made: list[tuple[Apply, ...]] = []
         """Of those that stand together one has to be used: they fail for the same rows."""
         self._may_format = may_format
         self._formats: list[tuple[Expression, str]] = []
+        self._shown: set[int] = set()
         self._nones: dict[tuple[str, ...], bool] = {}
+        self._has_none = False
         self._kinds: dict[tuple[str, ...], type] = {}
 
     def decide(self, condition: Expression) -> bool:
         number = len(self.taken)
         answer = self._answers[number] if number < len(self._answers) else True
-        self.taken.append((condition, answer))
+        self.taken.append(Taken(condition, answer, tuple(one for made in self.made for one in made)))
         return answer
 
     def is_none(self, field: Field) -> bool:
@@ -60,8 +72,28 @@ class Path:
 
     @property
     def has_none(self) -> bool:
-        """Whether a field is None on this way."""
-        return any(self._nones.values())
+        """Whether something is None on this way."""
+        return self._has_none or any(self._nones.values())
+
+    def has_no_value(self, condition: Expression) -> bool:
+        """Whether what a dict holds is None on this way."""
+        found = self.decide(condition)
+        self._has_none |= found
+        return found
+
+    @staticmethod
+    def current() -> Path:
+        """The one that is being followed."""
+        return _CURRENT.get()
+
+    @contextmanager
+    def being_followed(self) -> Iterator[None]:
+        """Meanwhile it is the current one."""
+        token = _CURRENT.set(self)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
 
     def apply(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
         made = Apply(name, function, arguments)
@@ -88,17 +120,22 @@ class Path:
     def formatted(self, text: str) -> Apply:
         """The expression of a text with marks."""
         texts, numbers = parts_of(text)
+        self._shown.update(numbers)
         expressions, specs = zip(*(self._formats[number] for number in numbers), strict=True)
         return self.apply("format", Formatted(texts, specs), *expressions)
 
     def check_used(self, leaf: Leaf) -> None:
         """Raise ``Untraceable`` for an expression that nothing follows from: Python might raise there."""
-        used = [*expressions_of(leaf), *(condition for condition, _ in self.taken)]
+        used = [*expressions_of(leaf), *(one.condition for one in self.taken)]
         for each in used:  # grows
             used += each.arguments if isinstance(each, Apply) else ()
         known = set(map(id, used))
-        if any(known.isdisjoint(map(id, made)) for made in self.made):
+        formats_all = len(self._shown) == len(self._formats)
+        if not formats_all or any(known.isdisjoint(map(id, made)) for made in self.made):
             raise Untraceable("a value that it computes is not used")
+
+
+_CURRENT: ContextVar[Path] = ContextVar("path")
 
 
 def expressions_of(leaf: Leaf) -> list[Expression]:

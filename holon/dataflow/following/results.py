@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from holon.dataflow.arithmetic import as_list
 from holon.dataflow.expressions import Constant, Decision, Field, Fields, Indices, Leaf, decided, joined, leaf_column
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.path import expressions_of
 from holon.dataflow.rows import OBJECTS, VALUE, Rows
 from holon.formats.batch import Column

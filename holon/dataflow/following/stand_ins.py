@@ -13,8 +13,10 @@ from typing import Any
 
 from holon.dataflow.following.nested_code import codes_of
 
-STAND_INS: tuple[str, ...] = ("float", "int", "len", "round", "str", "type")
+STAND_INS: tuple[str, ...] = ("float", "getattr", "hasattr", "int", "len", "round", "str", "type")
 """The builtins that are replaced."""
+TIME_NAMES = ("UTC", "timedelta", "timezone")
+"""Names of the module ``datetime`` that are as they are: constants, and types of which all calls are pure."""
 
 
 class StandInType(type):
@@ -37,29 +39,54 @@ class StandInType(type):
         return isinstance(instance, cls.real)
 
 
-def with_stand_ins(function: Callable[..., Any], stand_ins: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    """The function with ``stand_ins`` in place of builtins; itself where neither it nor what it calls uses one."""
+Replace = Callable[[Any], Any]
+"""From the value of a name to itself, or a stand-in."""
+
+
+def with_stand_ins(
+    function: Callable[..., Any], stand_ins: Mapping[str, Callable[..., Any]], replace: Replace = lambda value: value
+) -> Callable[..., Any]:
+    """The function with ``stand_ins`` in place of builtins, and others by ``replace`` in place of what it names.
+
+    Itself where neither it nor what it calls uses one.
+    """
     assert isinstance(function, FunctionType), "what is no function was refused before"
-    if not _uses(function, stand_ins, set()):
+    if not _uses(function, stand_ins, replace, set()):
         return function
-    return _Replaced({**vars(builtins), **stand_ins}).function(function)
+    return _Replaced({**vars(builtins), **stand_ins}, replace).function(function)
 
 
-def _uses(function: FunctionType, names: Mapping[str, Any], seen: set[FunctionType]) -> bool:
+def as_written(function: Any) -> Any:
+    """A function that was made while one with stand-ins ran, with the names that were there before."""
+    names = function.__globals__.get(_WRITTEN) if isinstance(function, FunctionType) else None
+    if names is None:
+        return function
+    made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+_WRITTEN = " as written"
+"""Where names with stand-ins hold those without; no name has a blank."""
+
+
+def _uses(function: FunctionType, names: Mapping[str, Any], replace: Replace, seen: set[FunctionType]) -> bool:
     seen.add(function)
     if any(name in names and name not in function.__globals__ for name in _names(function.__code__)):
         return True
-    return any(_uses(one, names, seen) for one in _functions(function) if one not in seen)
+    held = list(_held(function))
+    if any(replace(one) is not one for one in held):
+        return True
+    return any(_uses(one, names, replace, seen) for one in held if isinstance(one, FunctionType) and one not in seen)
 
 
-def _functions(function: FunctionType) -> Iterator[FunctionType]:
-    """The functions that it names."""
+def _held(function: FunctionType) -> Iterator[Any]:
+    """The values that it names, of which none is a builtin."""
     for name in _names(function.__code__):
-        if isinstance(found := function.__globals__.get(name), FunctionType):
-            yield found
+        if name in function.__globals__:
+            yield function.__globals__[name]
     for cell in function.__closure__ or ():
-        if isinstance(cell.cell_contents, FunctionType):
-            yield cell.cell_contents
+        yield cell.cell_contents
 
 
 def _names(code: CodeType) -> set[str]:
@@ -70,8 +97,9 @@ def _names(code: CodeType) -> set[str]:
 class _Replaced:
     """Functions that call each other, each made anew once."""
 
-    def __init__(self, names: Mapping[str, Any]) -> None:
+    def __init__(self, names: Mapping[str, Any], replace: Replace) -> None:
         self._builtins = dict(names)
+        self._replace = replace
         self._known: dict[FunctionType, FunctionType] = {}
 
     def function(self, function: FunctionType) -> FunctionType:
@@ -79,6 +107,7 @@ class _Replaced:
         if function in self._known:
             return self._known[function]
         names: dict[str, Any] = {"__builtins__": self._builtins, "__name__": function.__module__}
+        names[_WRITTEN] = function.__globals__
         cells = tuple(CellType() for _ in function.__closure__ or ())
         made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
         made.__kwdefaults__ = function.__kwdefaults__
@@ -90,4 +119,4 @@ class _Replaced:
         return made
 
     def _value(self, value: Any) -> Any:
-        return self.function(value) if isinstance(value, FunctionType) else value
+        return self.function(value) if isinstance(value, FunctionType) else self._replace(value)

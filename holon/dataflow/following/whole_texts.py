@@ -1,14 +1,15 @@
 """Code whose formatted texts go into results as they are: of all others a mark in place of a value would show.
 
 A comparison of such a text, its length or its methods would see the mark. So the code is read. Each text that a format
-makes has to be returned, or to become a field of a Struct, an item of a tuple or a part of another such text.
+makes has to be returned, inserted or emitted. It may be a field of a Struct, an item of a tuple or dict, or a part of
+another such text. A name may hold it until then.
 """
 
 from __future__ import annotations
 
 import dis
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
@@ -20,13 +21,16 @@ from holon.dataflow.following.nested_code import codes_of
 Resolve = Callable[[FunctionType, str], Any]
 """The value of a global name in a function."""
 
-_OTHER, _NULL, _TEXT, _FORMATS = "other", "null", "text", "formats"
+_OTHER, _NULL, _TEXT, _FORMATS, _ARGUMENT, _SINK = "other", "null", "text", "formats", "argument", "sink"
+"""Kinds of values. An argument is what the followed function is called with, and what belongs to that."""
+_SINKS = ("emit", "insert")
+"""Methods of an argument that take a text as it is: no placeholder has one of that name."""
 _FORMAT_METHODS = ("format", "format_map")
 """Methods of texts that make a formatted text."""
 _MOST_STATES = 2_000
-_WITHOUT_EFFECT = ("RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "KW_NAMES", "MAKE_CELL")
-_PUSH = ("LOAD_FAST", "LOAD_CONST", "LOAD_CLOSURE", "LOAD_FAST_CHECK")
-_OF_TWO = ("BINARY_OP", "COMPARE_OP", "CONTAINS_OP", "IS_OP", "BINARY_SUBSCR")
+_WITHOUT_EFFECT = ("RESUME", "NOP", "CACHE", "EXTENDED_ARG", "PRECALL", "COPY_FREE_VARS", "KW_NAMES", "MAKE_CELL")
+_PUSH = ("LOAD_CONST", "LOAD_CLOSURE")
+_OF_TWO = ("BINARY_OP", "COMPARE_OP", "CONTAINS_OP", "IS_OP")
 _OF_ONE = ("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_NOT", "UNARY_INVERT")
 
 
@@ -45,10 +49,11 @@ def keeps_texts_whole(function: FunctionType, resolve: Resolve) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Kinds of the values on the stack before an instruction."""
+    """Kinds of the values on the stack before an instruction; ``texts``: the names that hold a formatted text."""
 
     at: int
     stack: tuple[Any, ...]
+    texts: frozenset[str] = frozenset()
 
 
 class _Reading:
@@ -61,7 +66,8 @@ class _Reading:
         code = function.__code__
         if code not in self._known:
             self._known[code] = None
-            self._known[code] = _Code(function, self._resolve, self).returns_text()
+            is_followed = len(self._known) == 1  # others may be called with anything
+            self._known[code] = _Code(function, self._resolve, self, is_followed).returns_text()
         found = self._known[code]
         if found is None:  # it calls itself
             raise _Shows
@@ -71,7 +77,7 @@ class _Reading:
 class _Code:
     """The code of one function."""
 
-    def __init__(self, function: FunctionType, resolve: Resolve, reading: _Reading) -> None:
+    def __init__(self, function: FunctionType, resolve: Resolve, reading: _Reading, is_followed: bool) -> None:
         code = function.__code__
         self._function = function
         self._resolve = resolve
@@ -80,6 +86,8 @@ class _Code:
         self._at = {step.offset: number for number, step in enumerate(self._steps)}
         self._held = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         self._gives_text = False
+        stored = {step.argval for step in self._steps if step.opname in ("STORE_FAST", "DELETE_FAST")}
+        self._arguments = set(code.co_varnames[: code.co_argcount]) - stored if is_followed else set()
         for inner in islice(codes_of(code), 1, None):
             self._refuse_texts(inner)
 
@@ -112,20 +120,28 @@ class _Code:
             self._gives_text |= name == "RETURN_VALUE" and self._given(stack[-1]) == _TEXT
             return []
         if "JUMP" in name:
-            return self._jumps(step, stack, state.at)
-        self._run(step, stack)
-        return [_State(state.at + 1, tuple(stack))]
+            return [replace(state, at=at, stack=after) for at, after in self._jumps(step, stack, state.at)]
+        texts = state.texts
+        if name == "STORE_FAST":
+            texts = texts | {step.argval} if self._given(stack.pop()) == _TEXT else texts - {step.argval}
+        elif name in ("LOAD_FAST", "LOAD_FAST_CHECK"):
+            is_text, is_argument = step.argval in texts, step.argval in self._arguments
+            stack.append(_TEXT if is_text else _ARGUMENT if is_argument else _OTHER)
+        else:
+            self._run(step, stack)
+        return [_State(state.at + 1, tuple(stack), texts)]
 
-    def _jumps(self, step: dis.Instruction, stack: list[Any], at: int) -> list[_State]:
+    def _jumps(self, step: dis.Instruction, stack: list[Any], at: int) -> list[tuple[int, tuple[Any, ...]]]:
+        """Where it may go on, with the kinds on the stack."""
         target = self._at[step.argval]
         if step.opname == "JUMP_FORWARD":
-            return [_State(target, tuple(stack))]
+            return [(target, tuple(stack))]
         if step.opname.startswith("POP_JUMP_"):
             self._used(stack.pop())
-            return [_State(target, tuple(stack)), _State(at + 1, tuple(stack))]
+            return [(target, tuple(stack)), (at + 1, tuple(stack))]
         if step.opname in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
             self._used(stack[-1])
-            return [_State(target, tuple(stack)), _State(at + 1, tuple(stack[:-1]))]
+            return [(target, tuple(stack)), (at + 1, tuple(stack[:-1]))]
         raise _Shows
 
     def _run(self, step: dis.Instruction, stack: list[Any]) -> None:
@@ -143,11 +159,14 @@ class _Code:
             held = step.argval in self._held
             stack.append(_callable(self._held[step.argval].cell_contents) if held else _OTHER)
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-            self._used(stack.pop())
-            is_method, formats = "Method" in name.title() or "NULL|self" in step.argrepr, step.argval in _FORMAT_METHODS
-            if formats and not is_method:  # it is called elsewhere
-                raise _Shows
-            stack += [_FORMATS if formats else _OTHER, *([_OTHER] if is_method else [])]
+            self._attribute(step, stack)
+        elif name == "BINARY_SUBSCR":
+            of, item = _taken(stack, 2)
+            self._used(of, item)
+            stack.append(of if of == _ARGUMENT else _OTHER)
+        elif name == "BINARY_OP" and step.argrepr in ("+", "+="):  # of a text and a text; a placeholder refuses it
+            parts = [self._given(one) for one in _taken(stack, 2)]
+            stack.append(_TEXT if _TEXT in parts else _OTHER)
         elif name in _OF_TWO:
             self._used(stack.pop(), stack.pop())
             stack.append(_OTHER)
@@ -156,6 +175,19 @@ class _Code:
             stack.append(_OTHER)
         else:
             self._build(step, number, stack)
+
+    def _attribute(self, step: dis.Instruction, stack: list[Any]) -> None:
+        of = stack.pop()
+        self._used(of)
+        is_method = "Method" in step.opname.title() or "NULL|self" in step.argrepr
+        if step.argval in _FORMAT_METHODS:
+            if not is_method:  # it is called elsewhere
+                raise _Shows
+            stack += [_FORMATS, _OTHER]
+        elif is_method:
+            stack += [_SINK if of == _ARGUMENT and step.argval in _SINKS else _OTHER, _OTHER]
+        else:
+            stack.append(of if of == _ARGUMENT else _OTHER)
 
     def _build(self, step: dis.Instruction, number: int, stack: list[Any]) -> None:
         """Instructions that texts may go through."""
@@ -168,6 +200,12 @@ class _Code:
             case "BUILD_TUPLE" | "BUILD_LIST":
                 items = [self._given(one) for one in _taken(stack, number)]
                 stack.append(_TEXT if _TEXT in items else _OTHER)
+            case "BUILD_CONST_KEY_MAP" | "BUILD_MAP":
+                keys = _taken(stack, 1) if step.opname == "BUILD_CONST_KEY_MAP" else []
+                items = _taken(stack, number if keys else 2 * number)
+                keys, values = (keys, items) if keys else (items[::2], items[1::2])
+                self._used(*keys)
+                stack.append(_TEXT if _TEXT in list(map(self._given, values)) else _OTHER)
             case "CALL":
                 arguments = [self._given(one) for one in _taken(stack, number)]
                 self._call(arguments, _taken(stack, 2), stack)
@@ -181,7 +219,7 @@ class _Code:
     def _drop(self, step: dis.Instruction, number: int, stack: list[Any]) -> None:
         """Instructions that see values, or move them."""
         match step.opname:
-            case "STORE_FAST" | "POP_TOP" | "LIST_EXTEND":  # a list is extended by the letters of a text
+            case "POP_TOP" | "LIST_EXTEND":  # a list is extended by the letters of a text
                 self._used(stack.pop())
             case "MAKE_FUNCTION":
                 self._used(*_taken(stack, 1 + number.bit_count()))
@@ -204,6 +242,9 @@ class _Code:
         if method == _FORMATS:
             self._used(*arguments)
             stack.append(_TEXT)
+            return
+        if method == _SINK:
+            stack.append(_OTHER)
             return
         callee = self_or_function if method == _NULL else method
         if isinstance(callee, FunctionType):

@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from holon.dataflow.aggregations import Aggregation
-from holon.dataflow.arithmetic import as_list
 from holon.dataflow.expressions import Field, Leaf
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.joins.pairs import PairColumns, pairs_of
 from holon.dataflow.rows import Rows, types_of
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Followed

@@ -13,7 +13,7 @@ from holon.columnar.encoding import FEW, Part, compose, quoted, with_rows
 from holon.columnar.loops import installed
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
 from holon.columnar.structs.lazy import LazyColumn
-from holon.dataflow.arithmetic import as_list
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.formats import ComposedTexts
 from holon.dataflow.rows import VALUE, Rows
 from holon.errors import USER_ERRORS

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.structs.plan import structs_of
-from holon.dataflow.arithmetic import as_list, truth
+from holon.dataflow.arithmetic import truth
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.compiling import FieldFunction
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Decision, Field, Leaf, decided, joined, leaf_column
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.declared import field_types, may_be_none
 from holon.dataflow.following.path import Path
 from holon.dataflow.outputs.json_rows import json_rows

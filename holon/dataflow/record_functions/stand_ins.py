@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
-from holon.dataflow.code_scan import Untraceable, is_constant, runs_no_code
+from holon.dataflow.code_scan import Untraceable, is_constant, is_table, runs_no_code
 from holon.dataflow.expressions import Constant, Expression, Field, Leaf
 from holon.dataflow.following.path import Path
-from holon.dataflow.tracing import Placeholder, leaf_of, prepared
+from holon.dataflow.following.placeholders import Placeholder
+from holon.dataflow.following.tables import TableStandIn
+from holon.dataflow.tracing import leaf_of, prepared
 from holon.program.function import ProcessingFunction
 from holon.program.states import StateDeclaration, Windowed
 
@@ -184,31 +186,35 @@ class Methods:
 class FunctionStandIn:
     """In place of a ``ProcessingFunction``: its states, methods and nested functions, and what never changes.
 
-    ``at``: its path among nested functions.
+    ``at``: its path among nested functions. Its own names are such that no function has one of them.
     """
 
-    __slots__ = ("_at", "_function", "_inserts", "_methods", "_path")
+    __slots__ = ("_holon_at", "_holon_function", "_holon_inserts", "_holon_methods", "_holon_path")
 
     def __init__(self, function: Any, methods: Methods, path: Path, inserts: list[Insert], at: str = "") -> None:
-        self._function = function
-        self._methods = methods
-        self._path = path
-        self._inserts = inserts
-        self._at = at
+        self._holon_function = function
+        self._holon_methods = methods
+        self._holon_path = path
+        self._holon_inserts = inserts
+        self._holon_at = at
 
     def __getattr__(self, name: str) -> Any:
-        states = self._methods.states[self._at]
+        states = self._holon_methods.states[self._holon_at]
         if name in states:
-            return StateStandIn(states[name], self._path, self._inserts)
-        member = getattr_static(self._function, name)  # no property runs
+            return StateStandIn(states[name], self._holon_path, self._holon_inserts)
+        member = getattr_static(self._holon_function, name)  # no property runs
         if isinstance(member, FunctionType):
-            self._path.refuse_formats()
-            method = self._methods.prepared(member)
-            return method if name in vars(self._function) else partial(method, self)
+            self._holon_path.refuse_formats()
+            method = self._holon_methods.prepared(member)
+            return method if name in vars(self._holon_function) else partial(method, self)
         if isinstance(member, ProcessingFunction):
-            return FunctionStandIn(member, self._methods, self._path, self._inserts, f"{self._at}{name}.")
+            return FunctionStandIn(
+                member, self._holon_methods, self._holon_path, self._holon_inserts, f"{self._holon_at}{name}."
+            )
         if isinstance(member, StateDeclaration):
             raise Untraceable(f"it uses the state {name!r}, which takes no inserts by columns")
+        if is_table(member) and runs_no_code(member):
+            return TableStandIn(member)
         if not (is_constant(member) and runs_no_code(member)):
             raise Untraceable(f"it uses self.{name}, a {type(member).__name__}")
         return member

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from holon.dataflow.arithmetic import as_list
+from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.sessions.objects import FIRST, LAST
 from holon.dataflow.sliced.columns import number_column, plain_column
 from holon.formats.batch import Column

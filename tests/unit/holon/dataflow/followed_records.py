@@ -38,6 +38,7 @@ class Event(msgspec.Struct):
     s: str | None = None
     p: Place | None = None
     tags: list[str] = []
+    d: str = "2026-11-24T02:30:00Z"
 
 
 class States(ProcessingFunction[Event]):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from holon.columnar.payloads import Texts
-from holon.dataflow.arithmetic import as_list, quotient_of, rest_of, truth
+from holon.dataflow.arithmetic import quotient_of, rest_of, truth
 from holon.dataflow.expressions import Apply, Constant, Expression, Field, Indices, evaluate
+from holon.dataflow.following.column_functions import as_list
 from holon.formats.batch import Column
 
 INTS = [0, 1, -1, 3, -7, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63)]

@@ -8,8 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
+from holon.dataflow.expressions import column_of
+from holon.dataflow.following.column_functions import as_list
+from holon.dataflow.rows import Rows
 from holon.dataflow.steps import followed
 
 
@@ -109,3 +113,27 @@ def test_code_of_classes_is_not_followed(function: Callable[..., Any], member: s
 def test_classes_without_code_that_runs_are_followed(function: Callable[..., Any]) -> None:
     decision, why = followed(function, Row, checked=True)
     assert decision is not None, why
+
+
+class Private(msgspec.Struct):
+    _type: str
+    _path: str
+    _apply: int
+
+
+def by_type(row: Private) -> Any:
+    match row:
+        case Private(_type="x", _path=path):
+            return path
+    return row._apply
+
+
+@pytest.mark.parametrize("function", [lambda r: (r._type, r._path, r._apply), by_type, lambda r: r._type == "x"])
+def test_fields_may_be_called_as_what_placeholders_have(function: Callable[..., Any]) -> None:
+    decision, why = followed(function, Private, checked=True)
+    assert decision is not None, why
+    rows = [Private("x", "y", 1), Private("z", "y", 2)]
+    columns: Any = {name: [getattr(row, name) for row in rows] for name in Private.__struct_fields__}
+    places = np.arange(2)
+    found = column_of(decision, Rows(places, places, columns=columns, struct=Private))
+    assert as_list(found) == list(map(function, rows))

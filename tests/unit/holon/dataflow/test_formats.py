@@ -10,6 +10,7 @@ import pytest
 
 from holon import Json
 from holon.dataflow import Flow, Group, Stream, Tumbling
+from tests.laws.row_functions import imported
 
 pytestmark = pytest.mark.usefixtures("loops_installed")
 
@@ -53,6 +54,46 @@ def given(function: Callable[[int], str], price: int) -> bool:
     return function(price) == "3"
 
 
+def held(bid: Bid) -> tuple[str, str]:
+    text = f"{bid.price}"
+    text = f"{text}/{bid.channel}"
+    return text, text
+
+
+def held_on_one_way(bid: Bid) -> Shown:
+    text = f"{bid.price}" if bid.auction else "none"
+    if bid.price > 5:
+        text += f"/{bid.auction}"
+    return Shown(text, bid.price)
+
+
+def held_and_compared(bid: Bid) -> bool:
+    text = f"{bid.price}" if bid.auction else "none"
+    return text == "3"
+
+
+def inserted_into_a_list(bid: Bid) -> bool:
+    texts: list[str] = []
+    texts.insert(0, f"{bid.price}")
+    return texts[0] == "3"
+
+
+def into(texts: list[str], bid: Bid) -> list[str]:
+    texts.insert(0, f"{bid.price}")
+    return texts
+
+
+def inserted_by_a_function(bid: Bid) -> bool:
+    return into([], bid)[0] == "3"
+
+
+def inserted_into_what_was_an_argument(bid: Any) -> bool:
+    price = bid.price
+    bid = []
+    bid.insert(0, f"{price}")
+    return bid[0] == "3"
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -64,6 +105,9 @@ def given(function: Callable[[int], str], price: int) -> bool:
         lambda b: Shown(text=shown(b.price), number=-divmod(1000, b.price * 2 + 1)[0]),
         lambda b: "{} {{of}} {:>4}".format(b.channel, b.price),  # noqa: UP032 (the method is meant)
         lambda b: Shown(TEMPLATE.format(price=b.price), b.auction),
+        lambda b: f"{b.price}" + "/" + shown(b.auction),
+        held,
+        held_on_one_way,
     ],
 )
 def test_formatted_texts_of_results_are_followed(function: Callable[[Bid], Any]) -> None:
@@ -99,12 +143,35 @@ def test_formatted_texts_of_results_are_followed(function: Callable[[Bid], Any])
         lambda b: Shown(*(shown(b.price), 1)).text == "3",
         lambda b: b.channel.startswith(f"{b.price}"),
         lambda b: f"{b.channel}" and shown(b.price),
+        lambda b: {"text": f"{b.price}"}["text"] == "3",
+        held_and_compared,
+        inserted_into_a_list,
+        inserted_by_a_function,
+        inserted_into_what_was_an_argument,
     ],
 )
 def test_texts_that_are_seen_are_not_followed(function: Callable[[Bid], Any]) -> None:
     flow = Flow("seen")
     bids_of(flow).map(function).sink("out")
     assert flow.explain()[1].how == "row by row: it needs the value itself (a format, a number, an item, a hash)"
+
+
+def test_a_long_function_may_format() -> None:
+    function = imported(f"lambda b: f'{{{' + '.join(['b.price'] * 200)}}}' if b.auction else 'none'")
+    flow = Flow("long")
+    bids_of(flow).map(function, columnar=True).sink("out")
+    assert flow.collect({"bids": ROWS}) == [str(200 * row.price) if row.auction else "none" for row in ROWS]
+
+
+def unused(bid: Bid) -> int:
+    text = f"{bid.channel:d}"  # raises ValueError
+    return bid.price if bid else text  # type: ignore[return-value]
+
+
+def test_a_text_that_is_not_used_may_fail_while_it_is_made() -> None:
+    flow = Flow("unused")
+    bids_of(flow).map(unused).sink("out")
+    assert flow.explain()[1].how == "row by row: a value that it computes is not used"
 
 
 def test_groups_may_format() -> None:

@@ -44,7 +44,7 @@ total: WCRDT[Any, Any] = WCRDT(GCounter(), Tumbling(10), name="total")
 later: WCRDT[Any, Any] = WCRDT(GCounter(), Tumbling(10), stage=1, name="later")
 
 
-KNOWN = {"web": 1}
+KNOWN = {"web": [1]}
 
 
 def _assigns(self: Any, event: Any, ctx: Context) -> None:
@@ -78,7 +78,7 @@ def _reads(self: Any, event: Any, ctx: Context) -> None:
 
 
 def _looks_up(self: Any, event: Any, ctx: Context) -> None:
-    self.count.insert(KNOWN["web"], event.ts)
+    self.count.insert(KNOWN["web"][0], event.ts)
 
 
 def _asks(self: Any, event: Any, ctx: Context) -> None:
@@ -102,6 +102,11 @@ def _computes(self: Any, event: Any, ctx: Context) -> None:
 
 def _misspells(self: Any, event: Any, ctx: Context) -> None:
     self.count.insert(event.b, event.ts)
+
+
+def _compares(self: Any, event: Any, ctx: Context) -> None:
+    text = f"{event.t}"
+    self.seen.insert("w" if text == "web" else text, event.ts)
 
 
 def _differs(self: Any, event: Any, ctx: Context) -> None:
@@ -129,6 +134,7 @@ async def _waits(self: Any, event: Any, ctx: Context) -> None:
         (_returns, "returns something"),
         (_computes, "not used"),
         (_misspells, "no field 'b'"),
+        (_compares, "needs the value"),
         (_differs, "tuples of different lengths"),
         (_waits, "async"),
     ],
@@ -195,6 +201,22 @@ class Formats(States):
         return f"{event.t}-{event.a}"
 
 
+def _formats(self: Any, event: Any, ctx: Context) -> None:
+    text = f"{event.t}/{event.a:03d}"
+    self.seen.insert(text, event.ts)
+    if event.f:
+        text = text + f"/{event.x}"
+    self.sums.insert((text, event.a), event.ts)
+    ctx.emit({"text": text, "a": event.a}, key=f"{event.a}")
+    ctx.emit((f"<{event.t}>", 1))
+
+
+def test_formatted_texts_are_inserted_and_emitted() -> None:
+    records = [record(place, a=place % 7, t=["web", 'a"b', "ü"][place % 3], f=place % 2 == 0) for place in range(60)]
+    found = check_by_columns(job_of(_formats), records, [20])
+    assert found["ways"] == [True, True, True]
+
+
 class Draws(States):
     @property
     def now(self) -> int:
@@ -210,6 +232,18 @@ class Loops(States):
 
     def total_of(self, event: Event) -> int:
         return sum(map(len, event.tags))
+
+
+class Private(States):
+    _at = "a"
+    _path = "p"
+
+    def process(self, event: Event, ctx: Context) -> None:
+        self.seen.insert((self._at, self._path), event.ts)
+
+
+def test_attributes_may_be_called_as_what_stands_for_a_function_has() -> None:
+    assert check_by_columns(_job_of(Private), RECORDS)["ways"][0]
 
 
 class Weight(Enum):

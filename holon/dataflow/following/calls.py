@@ -1,0 +1,96 @@
+"""Stand-ins for what functions name, while they are followed: builtins, and ``datetime``."""
+
+from __future__ import annotations
+
+import builtins
+import datetime as datetime_module
+from collections.abc import Callable
+from datetime import datetime
+from types import MappingProxyType, NoneType
+from typing import Any, NoReturn
+
+from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.following.placeholders import NotAValue, Placeholder
+from holon.dataflow.following.stand_ins import STAND_INS, TIME_NAMES, StandInType, with_stand_ins
+from holon.dataflow.following.tables import TableStandIn
+from holon.dataflow.following.times import FROM_ISO
+
+
+def replaced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as it is called while it is followed."""
+    return with_stand_ins(function, BUILTINS, _stand_in_of)
+
+
+def _stand_in_of(value: Any) -> Any:
+    """In place of what a name stands for; the value itself where there is none."""
+    if value is datetime:
+        return _DATETIME
+    if value is datetime_module:
+        return _MODULE
+    return TableStandIn(value) if isinstance(value, dict | MappingProxyType) else value  # others were refused before
+
+
+def _stand_in(name: str) -> Any:
+    function = getattr(builtins, name)
+    if function is type:
+        return _type_of
+
+    def called(*given: Any, **named: Any) -> Any:
+        if given and not named and isinstance(given[0], Placeholder):
+            return given[0]._holon_apply(name, function, *given[1:], type=str if function is str else None)
+        return function(*given, **named)
+
+    return StandInType.of(function, called) if isinstance(function, type) else called
+
+
+def _type_of(value: Any) -> Any:
+    """``type`` of a field; of other values it could be a type that has a stand-in."""
+    if value is not None and not isinstance(value, Placeholder):
+        raise Untraceable("it uses `type` of what is no field")
+    return NoneType if value is None else value.__class__
+
+
+def _of_attribute(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``getattr`` or ``hasattr`` of a field. Of another object it could run a method or property of somebody's."""
+
+    def called(owner: Any, name: Any, *default: Any) -> Any:
+        if not (owner is None or isinstance(owner, Placeholder)) or type(name) is not str or name.startswith("_"):
+            raise Untraceable(f"it uses `{function.__name__}` of what is no field")
+        return function(owner, name, *default)
+
+    return called
+
+
+BUILTINS = {name: _stand_in(name) for name in STAND_INS if name not in ("getattr", "hasattr")}
+BUILTINS |= {name: _of_attribute(getattr(builtins, name)) for name in ("getattr", "hasattr")}
+
+
+class _TimeType(StandInType):
+    """In place of ``datetime``: what is pure, and takes a placeholder."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Untraceable(f"it uses datetime.{name}")
+
+
+def _from_iso(text: Any) -> Any:
+    if isinstance(text, Placeholder):
+        return text._holon_apply("fromisoformat", FROM_ISO, type=datetime)
+    return datetime.fromisoformat(text)
+
+
+_DATETIME = _TimeType("datetime", (), {"fromisoformat": staticmethod(_from_iso)})
+_DATETIME.real, _DATETIME.called = datetime, datetime
+
+
+class _Module(NotAValue):
+    """In place of the module ``datetime``."""
+
+    datetime = _DATETIME
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in TIME_NAMES:
+            raise Untraceable(f"it uses datetime.{name}")
+        return getattr(datetime_module, name)
+
+
+_MODULE = _Module()

@@ -1,0 +1,248 @@
+"""Placeholders in place of values that are not known yet: what is done with them becomes expressions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from types import NoneType
+from typing import Any, NoReturn
+
+import msgspec
+
+from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.errors import LacksAttribute, NoSuchField
+from holon.dataflow.expressions import Apply, Constant, Expression, Field
+from holon.dataflow.following.declared import (
+    Kinds,
+    Member,
+    field_types,
+    kinds_of_field,
+    may_be_none,
+    without_none,
+)
+from holon.dataflow.following.formats import is_marked
+from holon.dataflow.following.path import NEEDS_VALUE, Path
+from holon.dataflow.following.stand_ins import StandInType
+from holon.dataflow.following.times import ATTRIBUTES, METHODS, Method, attribute
+
+_NEEDS_STRUCTS = "it asks for a type (isinstance, match, type): that of Structs is known, where a format has read them"
+_TO_TEXT = (
+    "casefold",
+    "lower",
+    "lstrip",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rstrip",
+    "strip",
+    "title",
+    "upper",
+)
+_OF_TEXT = ("count", "endswith", "find", "isalnum", "isalpha", "isdigit", "islower", "isupper", "rfind", "startswith")
+"""Methods of texts that give texts, and those that give ints or bools."""
+
+
+class NotAValue:
+    """A stand-in that a function may use, and cannot give."""
+
+    __slots__ = ()
+
+
+class Placeholder:
+    """A value that is not known yet. Its own names are such that no field has one of them."""
+
+    __slots__ = ("_holon_expression", "_holon_kinds", "_holon_path", "_holon_type")
+
+    def __init__(self, expression: Expression, path: Path, type: Any = None, kinds: Kinds = ()) -> None:
+        self._holon_expression = expression
+        self._holon_path = path
+        self._holon_type = type
+        self._holon_kinds = kinds
+        """The types that it is one of, where these are known."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        """The type of the value, which ``isinstance`` and ``match`` read. The way parts where it may be several."""
+        if not (self._holon_kinds and isinstance(self._holon_expression, Field)):
+            raise Untraceable(_NEEDS_STRUCTS)
+        return self._holon_path.kind_of(self._holon_expression, self._holon_kinds)
+
+    def __getattr__(self, name: str) -> Any:
+        if len(self._holon_kinds) > 1:
+            return self._holon_of_kind(self.__class__, name)
+        fields = field_types(self._holon_type)
+        if name in fields and isinstance(self._holon_expression, Field):
+            return self._holon_field(self._holon_expression.path, self._holon_type, name)
+        if self._holon_type is str and name in (*_TO_TEXT, *_OF_TEXT):
+            return TextMethod(self, name)
+        if self._holon_type is date or self._holon_type is datetime:
+            if name in ATTRIBUTES[self._holon_type]:
+                return self._holon_apply(f".{name}", attribute(name))
+            if name in METHODS[self._holon_type]:
+                return TimeMethod(self, name, METHODS[self._holon_type][name])
+        if fields and not hasattr(self._holon_type, name):
+            raise NoSuchField(f"{self._holon_type.__name__} has no field {name!r}; it has {', '.join(fields)}")
+        of = "" if self._holon_type is None else f" of a {getattr(self._holon_type, '__name__', self._holon_type)}"
+        raise Untraceable(f"it uses the attribute {name!r}{of}")
+
+    def _holon_of_kind(self, kind: type, name: str) -> Any:
+        """A field of the one type that the value has on this way."""
+        assert isinstance(self._holon_expression, Field)
+        if name in field_types(kind):
+            several = len(self._holon_kinds) > 1 + (NoneType in self._holon_kinds)
+            path = (*self._holon_expression.path, Member.of(kind)) if several else self._holon_expression.path
+            return self._holon_field(path, kind, name)
+        if not hasattr(kind, name):  # as of a row with that value
+            raise LacksAttribute(f"{kind.__name__!r} object has no attribute {name!r}")
+        raise Untraceable(f"it uses the attribute {name!r} of a {kind.__name__}")
+
+    def _holon_field(self, path: tuple[str, ...], struct: Any, name: str) -> Any:
+        found, declared = Field((*path, name)), field_types(struct)[name]
+        kinds = kinds_of_field(struct, name) if self._holon_path.is_checked else ()
+        if not self._holon_path.asks_none or not may_be_none(struct, name):
+            return Placeholder(found, self._holon_path, declared, kinds)
+        if self._holon_path.is_none(found):
+            return None
+        some = tuple(kind for kind in kinds if kind is not NoneType)
+        return Placeholder(found, self._holon_path, without_none(declared), some)
+
+    def __bool__(self) -> bool:
+        return self._holon_path.decide(self._holon_expression)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(self._holon_apply("contains", operator.contains, item))
+
+    def _holon_apply(self, name: str, function: Callable[..., Any], *others: Any, type: Any = None) -> Placeholder:
+        made = self._holon_path.apply(name, function, self._holon_expression, *map(expression_of, others))
+        return Placeholder(made, self._holon_path, type)
+
+    def _holon_swapped(self, name: str, function: Callable[..., Any], left: Any) -> Placeholder:
+        return Placeholder(
+            self._holon_path.apply(name, function, expression_of(left), self._holon_expression), self._holon_path
+        )
+
+    def __neg__(self) -> Placeholder:
+        return self._holon_apply("-", operator.neg)
+
+    def __abs__(self) -> Placeholder:
+        return self._holon_apply("abs", operator.abs)
+
+    def __divmod__(self, other: Any) -> tuple[Placeholder, Placeholder]:
+        return self._holon_divmod(self, other)
+
+    def __rdivmod__(self, other: Any) -> tuple[Placeholder, Placeholder]:
+        return self._holon_divmod(other, self)
+
+    def _holon_divmod(self, left: Any, right: Any) -> tuple[Placeholder, Placeholder]:
+        quotient, rest = self._holon_path.apply_divmod(expression_of(left), expression_of(right))
+        return Placeholder(quotient, self._holon_path), Placeholder(rest, self._holon_path)
+
+    def __format__(self, spec: str) -> str:
+        return self._holon_path.format(self._holon_expression, spec)
+
+    def _holon_refused(self, *_: Any) -> NoReturn:
+        raise Untraceable(NEEDS_VALUE)
+
+    __hash__ = _holon_refused  # type: ignore[assignment]
+    __str__ = __repr__ = __int__ = __float__ = __index__ = __len__ = __iter__ = _holon_refused  # type: ignore[assignment]
+    __getitem__ = __call__ = __round__ = __reversed__ = __enter__ = __complex__ = __bytes__ = _holon_refused
+
+
+class FreePlaceholder(Placeholder):
+    """A value of which only the conditions matter that follow from it: its attributes, items and calls are such too."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return self._holon_maybe(f".{name}")
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._holon_maybe(f"[{item!r:.60}]")
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self._holon_maybe("()")
+
+    def _holon_maybe(self, name: str) -> Any:
+        """One that may be None; where the function asks for that, on a way of its own."""
+        asked = self._holon_path.asks_none and self._holon_path.is_none(Field((repr(self._holon_expression), name)))
+        return None if asked else self._holon_further(name)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self._holon_further("round")
+
+    def _holon_further(self, name: str) -> FreePlaceholder:
+        return FreePlaceholder(Apply(name, operator.pos, (self._holon_expression,)), self._holon_path)
+
+    def _holon_apply(self, name: str, function: Callable[..., Any], *others: Any, type: Any = None) -> FreePlaceholder:
+        return self._holon_further(name)
+
+    def _holon_swapped(self, name: str, function: Callable[..., Any], left: Any) -> FreePlaceholder:
+        return self._holon_further(name)
+
+    def _holon_divmod(self, left: Any, right: Any) -> tuple[Placeholder, Placeholder]:
+        return self._holon_further("divmod"), self._holon_further("divmod")
+
+
+def _binary(name: str, function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def forwards(self: Placeholder, other: Any) -> Placeholder:
+        return self._holon_apply(name, function, other)
+
+    def backwards(self: Placeholder, other: Any) -> Placeholder:
+        return self._holon_swapped(name, function, other)
+
+    return forwards, backwards
+
+
+_TWO_SIDED = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod"}
+for _name, _word in (_TWO_SIDED | {"&": "and", "|": "or", "^": "xor"}).items():
+    _forwards, _backwards = _binary(_name, getattr(operator, f"__{_word}__"))
+    setattr(Placeholder, f"__{_word}__", _forwards)
+    setattr(Placeholder, f"__r{_word}__", _backwards)
+for _name, _word in (("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")):
+    setattr(Placeholder, f"__{_word}__", _binary(_name, getattr(operator, _word))[0])
+
+
+class TextMethod(NotAValue):
+    """A method of a text."""
+
+    def __init__(self, owner: Placeholder, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __call__(self, *given: Any) -> Placeholder:
+        kind = str if self._name in _TO_TEXT else None
+        return self._owner._holon_apply(f".{self._name}", getattr(str, self._name), *given, type=kind)
+
+
+class TimeMethod(NotAValue):
+    """A method of a date or time, which gives a value of this type."""
+
+    def __init__(self, owner: Placeholder, name: str, gives: Any) -> None:
+        self._owner = owner
+        self._name = name
+        self._gives = gives
+
+    def __call__(self, *given: Any, **named: Any) -> Placeholder:
+        function = Method(self._name, tuple(named))
+        return self._owner._holon_apply(f".{self._name}", function, *given, *named.values(), type=self._gives)
+
+
+def holds(value: Any) -> bool:
+    """Whether a placeholder is in there."""
+    if isinstance(value, Placeholder | NotAValue | StandInType) or (isinstance(value, str) and is_marked(value)):
+        return True
+    if isinstance(value, msgspec.Struct):
+        return any(holds(getattr(value, name)) for name in type(value).__struct_fields__)
+    if isinstance(value, Mapping):
+        return any(map(holds, value.values())) or any(map(holds, value))
+    return isinstance(value, list | tuple | set | frozenset) and any(map(holds, value))
+
+
+def expression_of(value: Any) -> Expression:
+    """The expression of a placeholder, or a constant. Raises ``Untraceable`` for what holds placeholders."""
+    if isinstance(value, Placeholder):
+        return value._holon_expression
+    if holds(value):
+        raise Untraceable(f"it uses a {type(value).__name__} of expressions in an operator")
+    return Constant(value)

@@ -1,0 +1,157 @@
+"""Look-ups in dicts of constants as expressions: ``TABLE[key]``, ``TABLE.get(key)`` and ``key in TABLE``.
+
+A dict is read when rows are evaluated, and never before: what others have changed in it shows as in a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.columnar.payloads import Texts
+from holon.columnar.structs.lazy import LazyColumn
+from holon.dataflow.arithmetic import is_none
+from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.expressions import Apply
+from holon.dataflow.following.column_functions import ColumnFunction, as_list
+from holon.dataflow.following.path import Path
+from holon.dataflow.following.placeholders import NotAValue, Placeholder, expression_of
+from holon.formats.batch import Column
+
+Table = Mapping[Any, Any]
+
+
+class LookUp(ColumnFunction):
+    """A method of a dict: its first argument is a key."""
+
+    def __init__(self, table: Table, method: str) -> None:
+        self._table = table
+        self._method = method
+
+    def __call__(self, *values: Any) -> Any:
+        return getattr(self._table, self._method)(*values)
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
+        """Of different texts each is looked up once."""
+        keys, *others = given
+        if not all(fixed[1:]):
+            return None
+        if fixed[0]:
+            return _spread([self(*given)], np.zeros(rows, np.intp))
+        numbered = _numbered(keys)
+        if numbered is None:
+            return _column(self._values(as_list(keys), others))
+        numbers, distinct = numbered
+        try:
+            return _spread(self._values(distinct, others), numbers)
+        except LookupError:  # of which row first, their order does not show
+            return _column(self._values(as_list(keys), others))
+
+    def _values(self, keys: list[Any], others: Sequence[Any]) -> list[Any]:
+        return list(map(getattr(self._table, self._method), keys, *map(repeat, others)))
+
+
+def _numbered(keys: Any) -> tuple[NDArray[Any], list[Any]] | None:
+    """A number from 0 for each row, and the different keys; None where it is quicker to look each up."""
+    if isinstance(keys, np.ndarray):
+        return _numbered_ints(keys) if keys.dtype.kind == "i" else None
+    if not isinstance(keys, Texts | LazyColumn):
+        return None
+    found = keys.numbered_rows()
+    return None if found is None else (found[0], as_list(keys.take(found[1])))
+
+
+def _numbered_ints(keys: NDArray[np.int64]) -> tuple[NDArray[Any], list[Any]] | None:
+    least = int(keys.min())
+    span = int(keys.max()) - least + 1
+    if span > len(keys):
+        return None
+    there = np.zeros(span, np.bool_)
+    there[keys - least] = True
+    return (np.cumsum(there) - 1)[keys - least], (np.flatnonzero(there) + least).tolist()
+
+
+def _spread(values: list[Any], numbers: NDArray[Any]) -> Column:
+    """The value of each number."""
+    column: Any = Texts.of(values) if set(map(type, values)) == {str} else _column(values)
+    if isinstance(column, list):
+        return [column[number] for number in numbers.tolist()]
+    return column.take(numbers)
+
+
+def _column(values: list[Any]) -> Column:
+    """Numbers as an array, where all are of one type that has one."""
+    kind = type(values[0]) if len(set(map(type, values))) == 1 else None
+    dtype = None if kind is None else _DTYPES.get(kind)
+    if dtype is None:
+        return values
+    try:
+        return np.array(values, dtype)
+    except OverflowError:  # an int beyond 64 bits
+        return values
+
+
+_DTYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
+
+
+class Key(ColumnFunction):
+    """A tuple of parts."""
+
+    def __call__(self, *values: Any) -> Any:
+        return values
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
+        """They are looked up one by one."""
+        return None
+
+
+class TableStandIn(NotAValue):
+    """In place of a dict of constants."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._found("__getitem__", self._table.values(), key)
+
+    def get(self, key: Any, default: Any = None, /) -> Any:
+        """As of a dict."""
+        return self._found("get", (*self._table.values(), default), key, default)
+
+    def __contains__(self, key: Any) -> bool:
+        return bool(self._apply("__contains__", key))
+
+    def _found(self, method: str, values: Iterable[Any], *given: Any) -> Any:
+        """A value, which may be None; where the function asks for that, on a way of its own."""
+        made = self._apply(method, *given)
+        path = made._holon_path
+        if path.asks_none and path.has_no_value(Apply("is None", is_none, (made._holon_expression,))):
+            return None
+        if all(type(one) is str or (isinstance(one, Placeholder) and one._holon_type is str) for one in values):
+            made._holon_type = str
+        return made
+
+    def _apply(self, method: str, key: Any, *others: Any) -> Placeholder:
+        path, look_up = Path.current(), LookUp(self._table, method)
+        if type(key) is tuple and any(isinstance(part, Placeholder) for part in key):
+            (kind, *_) = (type(part) for part in key if isinstance(part, Placeholder))
+            key = kind(path.apply("key", Key(), *map(expression_of, key)), path)
+        if isinstance(key, Placeholder):
+            return key._holon_apply(method, look_up, *others)
+        return Placeholder(path.apply(method, look_up, *map(expression_of, (key, *others))), path)
+
+    def _refused(self, *_: Any) -> NoReturn:
+        raise Untraceable("it uses a dict for more than looking up a key")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Untraceable(f"it uses {name!r} of a dict")
+
+    __class__ = property(_refused)  # type: ignore[assignment]
+    __bool__ = __len__ = __iter__ = __str__ = __repr__ = __format__ = __hash__ = _refused  # type: ignore[assignment]
+    __eq__ = __ne__ = __or__ = __ror__ = _refused  # type: ignore[assignment]
