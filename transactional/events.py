@@ -88,6 +88,13 @@ class EpochsCovered:
 
 
 @dataclass(frozen=True, slots=True)
+class CopiesPaced:
+    """From now on a batch of copies ahead of a move may have so many bytes: by the node's clock, so it is an event."""
+
+    batch_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class StandbyBegun:
     """From now on this node holds back what the unit writes."""
 
@@ -134,6 +141,7 @@ Event = (
     | SequencerLost
     | CommitsLogged
     | EpochsCovered
+    | CopiesPaced
     | StandbyBegun
     | StandbyActivated
     | StandbyDeactivated

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from transactional.operators import Operator, key_hash
+from transactional.operators import Operator, hashes_mod, key_hash
 
 MIN_BUCKETS = 1024
 """A partition of few has many buckets, so that shares can be even; a table of them is small all the same."""
@@ -176,6 +176,8 @@ class PlaceOfKeys(Protocol):
 
     def partition_of(self, key: str) -> int: ...
 
+    def partitions_of(self, keys: Sequence[str]) -> list[int]: ...
+
 
 class Placement(NamedTuple):
     """The homes of keys in the epochs of layout ``number``, by the names of operators; see ``Layout``."""
@@ -187,6 +189,18 @@ class Placement(NamedTuple):
     def place(self, operator: str, key: str) -> int:
         """State partition of an entity."""
         return self.places[operator].partition_of(key)
+
+    def place_all(self, keys: Sequence[tuple[str, str]]) -> list[int]:
+        """As ``place`` of each: many of an operator together cost little each."""
+        by_operator: dict[str, list[int]] = {}
+        for index, (operator, _) in enumerate(keys):
+            by_operator.setdefault(operator, []).append(index)
+        found = [0] * len(keys)
+        for operator, indexes in by_operator.items():
+            homes = self.places[operator].partitions_of([keys[index][1] for index in indexes])
+            for index, home in zip(indexes, homes, strict=True):
+                found[index] = home
+        return found
 
 
 class Place:
@@ -203,6 +217,10 @@ class Place:
         """The state partition of a key: in the hot path, so with a copy of ``Group.bucket``."""
         part = key if self._colocate is None else key.split(self._colocate, 1)[0]
         return self._homes[key_hash(part) % self._buckets]
+
+    def partitions_of(self, keys: Sequence[str]) -> list[int]:
+        """As ``partition_of`` each: of thousands at a time that takes a seventh of the CPU."""
+        return list(map(self._homes.__getitem__, hashes_mod(keys, self._colocate, self._buckets)))
 
 
 def spread_least(homes: Homes, partitions: int) -> Homes:

@@ -102,6 +102,8 @@ class TransactionNode:
                     owned.commits_offset = max(owned.commits_offset, next_offset)
             case e.EpochsCovered(before):  # a partition here may not have ended them yet
                 self.ledger.forget(min((before, *(each.epoch for each in self.partitions.values()))))
+            case e.CopiesPaced(batch_bytes):
+                self.ledger.copies.batch_bytes = batch_bytes
             case e.Ticked():
                 pass
             case _:

@@ -6,7 +6,7 @@ Source: Styx, section 3.1. An entity is a key of an operator.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from holon.outputs.partitioner import murmur2
+from holon.outputs.partitioner import murmur2, partitions_of
 from transactional.errors import BadArguments, UnknownFunction, by_name
 from transactional.state.values import PACK_ERRORS, BadValue, ValueMisfit, decode, is_plain, pack, travelling
 from transactional.state.versioned_values import FIRST_VERSION, MOST_VERSION, Upgrade, version_head
@@ -33,6 +33,12 @@ F = TypeVar("F", bound=Function)
 def key_hash(text: str) -> int:
     """Not negative, as Kafka's default partitioner has it."""
     return murmur2(text.encode()) & 0x7FFFFFFF
+
+
+def hashes_mod(keys: Sequence[str], colocate: str | None, count: int) -> list[int]:
+    """``key_hash`` of the first part of each key, modulo ``count``; many together cost little each."""
+    parts = keys if colocate is None else [key.split(colocate, 1)[0] for key in keys]
+    return partitions_of([part.encode() for part in parts], count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +126,10 @@ class Operator:
         """The key's partition: as Kafka's default partitioner, over the first part of a composite key."""
         part = key if self.colocate is None else key.split(self.colocate, 1)[0]
         return key_hash(part) % self.partitions
+
+    def partitions_of(self, keys: Sequence[str]) -> list[int]:
+        """As ``partition_of`` each."""
+        return hashes_mod(keys, self.colocate, self.partitions)
 
     def pinned(self, prefix: str) -> bool:
         """Whether all keys with this prefix live in one partition."""

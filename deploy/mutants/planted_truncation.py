@@ -343,8 +343,8 @@ COPIES = (
             (
                 "a target acknowledges the first batch of a source alone",
                 "transactional/state/copying.py",
-                "if self._said.get(source) is not each else ():",
-                "if source not in self._said else ():",
+                "if batch is not each:",
+                "if batch is None:",
             ),
             (
                 "a target without an owner holds up all sources of a node",

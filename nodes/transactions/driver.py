@@ -13,6 +13,7 @@ from nodes.runtime.control_reader import ControlReader
 from nodes.runtime.heartbeat_topics import HeartbeatTopics
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.checkpoints.ledger_load import LedgerLoad, LoadedLedger
+from nodes.transactions.layouts.batch_sizes import BatchSizes
 from nodes.transactions.layouts.proposing import LayoutProposer
 from nodes.transactions.steps import Clocks, Steps, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, control_topic
@@ -66,6 +67,7 @@ class TransactionDriver:
         self.ledger_load = LedgerLoad(checkpoints, DirectSaver() if ledger_loader is None else ledger_loader)
         self.control = ControlReader(log, topics.control)
         self.proposer = LayoutProposer(log, topics, claiming, checkpoints)
+        self._batch_sizes = BatchSizes(job.config.copy_bytes, job.config.copy_window_bytes)
         failure_timeout_ms = claiming.detector.failure_timeout_ms
         self._heartbeat_topics = HeartbeatTopics(
             log, claiming.node, topics.heartbeats, failure_timeout_ms=failure_timeout_ms
@@ -152,6 +154,13 @@ class TransactionDriver:
                     self.log.send(*self.control.where, notices)
         if not only_own:
             self.trimming.turn(node, self.claiming.owned, self.control.position, now_ms)
+            self._pace_copies(now_ms)
+
+    def _pace_copies(self, now_ms: int) -> None:
+        ledger = self.node.ledger
+        batch_bytes = self._batch_sizes.turn(ledger, now_ms)
+        if ledger.copies.batch_bytes != batch_bytes:
+            self.steps.receive(e.CopiesPaced(batch_bytes))
 
     def report_figures(self, figures: Mapping[str, float], instead_of: tuple[str, ...] = ()) -> None:
         """Heartbeats report these figures besides, by name; others that begin with ``instead_of`` no longer."""

@@ -45,6 +45,21 @@ def test_the_first_layout_leaves_every_key_where_it_is(operators: dict[str, Oper
         assert places[name].partition_of(key + rest) == layout.homes_of(group)[group.bucket(key + rest)]
 
 
+@given(
+    OPERATORS, st.lists(st.tuples(st.integers(0, 2), KEYS, st.sampled_from(["", ":", "::x", ":y:z"]))), st.booleans()
+)
+def test_homes_of_many_keys_are_those_of_each(
+    operators: dict[str, Operator], drawn: list[tuple[int, str, str]], is_changed: bool
+) -> None:
+    layout = Layout.first(operators)
+    if is_changed:
+        layout = layout.changed({each.group: tuple(reversed(each.homes)) for each in layout.groups})
+    placement, names = layout.placement(operators), sorted(operators)
+    keys = [(names[number % len(names)], key + rest) for number, key, rest in drawn]
+    for some in (keys, [(name, f"{key}{number}") for number in range(150) for name, key in keys[:2]]):
+        assert placement.place_all(some) == [placement.place(*key) for key in some]
+
+
 @given(homes_and_partitions())
 def test_shares_are_even_and_no_even_ones_are_nearer(drawn: tuple[Homes, int]) -> None:
     before, partitions = drawn

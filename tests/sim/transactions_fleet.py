@@ -15,6 +15,7 @@ from holon.fingerprint.version import JobVersion
 from nodes.log.contract import Log, LogError, LogFull
 from nodes.machine import messages as m
 from nodes.machine.ownership.programs import PROGRAM, ProgramFold, Proposal, argument
+from nodes.sim.case import FOURTEENTH_SEED
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.control_history import control_history
 from nodes.transactions.driver import TransactionDriver
@@ -70,10 +71,14 @@ class Fleet(LayoutCommands):
         self.strain_draw = Random(seed ^ 0x57A44)  # and this
         self.share = self.strain_draw.choice([1.0, 1.0, 0.3, 0.1])  # of the turns that a node gets
         backlog = self.strain_draw.choice([0, 0, 40, 150])  # requests that are there before any node is
+        max_requests = self.strain_draw.choice([400, 400, 20, 5])
+        copy_bytes = self.strain_draw.choice([COPY_BYTES, 2_000, 300])
+        window_times = Random(seed ^ 0x9ACE).choice([1, 4, 1_000]) if seed >= FOURTEENTH_SEED else 1
         self.config = replace(
             self.config,
-            max_requests=self.strain_draw.choice([400, 400, 20, 5]),
-            copy_bytes=self.strain_draw.choice([COPY_BYTES, 2_000, 300]),
+            max_requests=max_requests,
+            copy_bytes=copy_bytes,
+            copy_window_bytes=copy_bytes * window_times,
         )
         self.control = control_history(self.log, self.topics, 1)
         self.leaving: set[str] = set()

@@ -55,6 +55,7 @@ class Tally:
     void_cuts: int = 0
     moved_keys: int = 0
     copies: int = 0
+    long_batches: int = 0
     moved_replies: int = 0
     partitions_made: int = 0
     strained_copies: int = 0
@@ -107,6 +108,9 @@ class Check:
         self.tally.upgraded = sum(parted(value)[0] > 1 for value in serial.state.values())
         handovers = [each for number in range(self.ledger.done + 1) for each in self.ledger.handovers.known(number)]
         self.tally.moved_keys = sum(each.keys for each in handovers)
+        self.tally.long_batches = sum(
+            len(each.sends) > len({to for to, _ in each.sends}) for each in self.ledger.copies.state(0).batches
+        )
         self.tally.copies = sum(len(each.sends) for each in self.ledger.copies.state(0).batches)
         self.tally.moved_replies = sum(each.replies for each in handovers)
         self.tally.partitions_made = self.world.partitions - self.world.program.partitions

@@ -1,4 +1,7 @@
-"""A simulated transactional job under strain: nodes that get no turns, units that nobody owns, requests in bursts."""
+"""A simulated transactional job under strain: nodes that get no turns, units that nobody owns, requests in bursts.
+
+Also batches of copies ahead of a move whose size changes at any time, with the pace that a node sets.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,12 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
+from nodes.sim.case import FOURTEENTH_SEED
 from tests.sim.transactions_world import Life, World
+from transactional import events as e
+
+PACES = 1, 3, 100, 400, 1 << 17
+"""Bytes of a batch of copies: from one item to all, of one record or many."""
 
 
 class StrainedWorld(World):
@@ -16,9 +24,11 @@ class StrainedWorld(World):
     acts = quiet = 0
     pause_odds = orphan_odds = burst_odds = 0.0
 
-    def __init__(self, *args: Any, strain: int | None = None, **more: Any) -> None:
-        """``strain``: the seed of its draws, None: there is none."""
+    def __init__(self, *args: Any, strain: int | None = None, seed: int = 0, **more: Any) -> None:
+        """``strain``: the seed of its draws, None: there is none. ``seed``: of the run; new ones draw paces."""
         super().__init__(*args, **more)
+        self.pacing = Random(seed ^ 0x9ACE)
+        self.pace_odds = self.pacing.choice([0.0, 0.02, 0.2]) if seed >= FOURTEENTH_SEED else 0.0
         self.straining = Random(strain)
         if strain is not None:
             self.pause_odds = self.straining.choice([0.0, 0.005, 0.02])
@@ -55,6 +65,11 @@ class StrainedWorld(World):
         self.paused += 1
         draw.choice(self.lives).asleep_until = self.acts + draw.choice([5, 30, 150])
 
+    def pace(self) -> None:
+        """Batches of copies of some node have another size from now on."""
+        life = self.pacing.choice(self.lives)
+        life.keep(life.node.step(e.CopiesPaced(self.pacing.choice(PACES)), self.now_ms))
+
     def awake(self) -> list[Life]:
         return [life for life in self.lives if life.asleep_until <= self.acts] or self.lives
 
@@ -63,6 +78,8 @@ class StrainedWorld(World):
         if self.pause_odds and self.straining.random() < self.pause_odds:
             self.pause()
         self._adopt(self.acts)
+        if self.pace_odds and self.pacing.random() < self.pace_odds:
+            self.pace()
         super().act()
 
     def kill(self, place: int) -> None:

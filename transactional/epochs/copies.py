@@ -15,7 +15,9 @@ from transactional.layout_history import LayoutHistory
 from transactional.state.snapshots import CopiesState
 
 COPY_BYTES = 1 << 18
-"""Of all records of a batch: a node's loop does nothing else meanwhile."""
+"""Of all records of a batch that one step makes: a node's loop does nothing else meanwhile."""
+COPY_WINDOW_BYTES = 1 << 22
+"""Of a batch at most: so much is copied in one round trip of the log."""
 SWEEPS = 2
 """The second one has what changed during the first, so little is left for the move itself."""
 
@@ -108,7 +110,9 @@ class Copies:
     def __init__(self, layouts: LayoutHistory, state: CopiesState | None = None) -> None:
         self._layouts = layouts
         self.sender: int | None = None
-        """The partition of this node that sends: one at a time, so that transactions wait for one batch at most."""
+        """The partition of this node that sends: one at a time, so that transactions wait for one step at most."""
+        self.batch_bytes: int | None = None
+        """Of the next batch of this node; None: as much as one step makes."""
         self._found: dict[tuple[int, int], SourceCopies] = {}
         self._pending: dict[tuple[int, int], Pending] = {}
         self._arrived: dict[tuple[int, int], list[CopyArrived]] = {}

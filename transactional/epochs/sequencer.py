@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from transactional.conflicts.nondeterminism import cut_otherwise
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
-from transactional.epochs.copies import COPY_BYTES
+from transactional.epochs.copies import COPY_BYTES, COPY_WINDOW_BYTES
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import Addressed, Cut, Forward, Kind, Request, addressed, to_bytes
 from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES
@@ -31,8 +31,8 @@ class EpochConfig:
     ``id_window`` requests, and offsets. Messages between partitions in a round go through ``epochs`` as long as all of
     them have at most ``inline_bytes``, an even share for each; the same on all nodes. Records of more than
     ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``. Ahead of a move a partition copies
-    ``copy_bytes`` at a time. ``answer_key``: the job's, with which nodes prove that they have written what came of
-    external calls; empty: no proof is required.
+    ``copy_bytes`` in a step, and up to ``copy_window_bytes`` in a batch. ``answer_key``: the job's, with which nodes
+    prove that they have written what came of external calls; empty: no proof is required.
     """
 
     max_requests: int = 400
@@ -44,6 +44,7 @@ class EpochConfig:
     compress_bytes: int = COMPRESS_BYTES
     piece_bytes: int = PIECE_BYTES
     copy_bytes: int = COPY_BYTES
+    copy_window_bytes: int = COPY_WINDOW_BYTES
     answer_key: bytes = field(default=b"", repr=False)
 
 

@@ -1,14 +1,15 @@
 """Copies that a state partition sends ahead of a move, while it goes on to run transactions.
 
 A copy is as good as the knowledge of later writes: so all writes since the plan are noted, in snapshots too. Items that
-were written after their copies were taken are copied again, and the last of them are part of the move. A batch is sent
-when the log has all that it follows from, and the next one once this one has arrived: a slow log gets few.
+were written after their copies were taken are copied again, and the last of them are part of the move. The rows
+of a batch leave a record in each step, so a long one makes no step long. Behind them goes its record on the epochs
+topic, when the log has all that it follows from. The next batch is made once this one has arrived.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
 from transactional.epochs.copies import Pending, SourceCopies
@@ -30,7 +31,7 @@ from transactional.state.moving_items import (
 from transactional.state.snapshots import LedgerState
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
-from transactional.state.values import digest
+from transactional.state.values import long_digest
 
 AGAIN_ITEM_BYTES = 256
 """So long writes are taken to be: a batch of them is worth another sweep while other partitions still copy."""
@@ -40,13 +41,22 @@ its own batch, before other partitions of the node may send: a target may have n
 
 
 @dataclass(slots=True)
+class _OpenBatch:
+    """One whose rows are on their way. ``end``: the last item in it."""
+
+    index: int
+    sends: Addressed = field(default_factory=list)
+    size: int = 0
+    end: Item | None = None
+
+
+@dataclass(slots=True)
 class _Batch:
     """``after``: it is sent once the log has all of this epoch."""
 
     after: int
-    index: int
-    sends: Addressed
-    records: list[Append]
+    copied: Copied
+    is_sent: bool = False
 
 
 @dataclass(slots=True)
@@ -85,9 +95,12 @@ class Copying:
         self._layout = 0  # the planned one that the following is about
         self.moving: MovingItems | None = None
         self._sweep: _Sweep | None = None
+        self._open: _OpenBatch | None = None
         self._batch: _Batch | None = None
         self._waited = self._unanswered = 0
-        self._said: dict[int, Pending] = {}  # the last batch of each source that was acknowledged
+        self._said: dict[
+            int, tuple[Pending, set[bytes]]
+        ] = {}  # of each source: what of its last batch was acknowledged
 
     def restore(self, state: LedgerState, written: Iterable[tuple[Item, int]]) -> int:
         """Go on from a snapshot, of which this is the layout. The ledger may not have read of its plan yet."""
@@ -101,10 +114,11 @@ class Copying:
         return [] if plan is None or plan.layout.number != self._layout else sorted(self.written.items())
 
     @property
-    def is_finding(self) -> bool:
-        """Whether it looks for what moves: time alone brings that."""
+    def is_at_work(self) -> bool:
+        """Whether it looks for what moves, or makes a batch: time alone brings that."""
         moving = self.moving
-        return moving is not None and not moving.is_found and self._ledger.layouts.open_plan is not None
+        is_finding = moving is not None and not moving.is_found
+        return (is_finding or self._open is not None) and self._ledger.layouts.open_plan is not None
 
     def begin_notes(self, epoch: int, replies: ReplyBook) -> None:
         """Ahead of the epoch's replies: whether its writes are to be noted."""
@@ -149,9 +163,12 @@ class Copying:
     def _acknowledge(self, layout: int, received: ReceivedCalls, out: list[Append]) -> None:
         """Say which batches of others are here."""
         for source, each in self._ledger.copies.pending(layout).items():
-            for to, name in each.missing if self._said.get(source) is not each else ():
-                if to == self._number and received.has_copy(layout, name):
-                    self._said[source] = each  # and not its name: the next owner may send the same again
+            batch, said = self._said.get(source, (None, set[bytes]()))
+            if batch is not each:  # its names alone do not tell: the next owner may send the same again
+                self._said[source] = each, (said := set())
+            for to, name in sorted(each.missing):
+                if to == self._number and name not in said and received.has_copy(layout, name):
+                    said.add(name)
                     out.append(AppendEpochs(to_bytes(CopyArrived(to, layout, source, name))))
 
     # --- sending ----------------------------------------------------------------------------------------------------
@@ -167,7 +184,7 @@ class Copying:
         """At the end of the epoch before this one: look for items that move, or send the next batch of them."""
         plan, all_copies = self._ledger.layouts.open_plan, self._ledger.copies
         if plan is None or epoch <= plan.since or plan is not self._plan(epoch - 1):
-            self._sweep = self._batch = None
+            self._drop()
             all_copies.release(self._number)
             return
         self._acknowledge(plan.layout.number, received, out)
@@ -190,34 +207,45 @@ class Copying:
         if not self._is_free(copies, out):
             return not self._waited and self._unanswered <= PATIENCE
         if self._sweep is None or not copies.continues(self._sweep.number, self._sweep.as_of):
-            self._sweep = self._next_sweep(epoch - 1, self.moving, copies)
+            self._open, self._sweep = None, self._next_sweep(epoch - 1, self.moving, copies)
         if self._sweep is None:
             return False
-        self._batch = self._made(self._sweep, epoch, store, replies, copies)
-        self._is_free(copies, out)
+        if self._make(self._sweep, epoch, store, replies, copies, out):
+            self._is_free(copies, out)
         return True
 
     def _begin(self, plan: Plan) -> None:
         self._layout, self.written, self.moving = plan.layout.number, {}, None
-        self._sweep = self._batch = None
+        self._drop()
+
+    def _drop(self) -> None:
+        """The next batch begins behind those that count."""
+        self._sweep = self._open = self._batch = None
 
     def _is_free(self, copies: SourceCopies, out: list[Append]) -> bool:
         """Whether the next batch may be made; else the last one goes on its way."""
         batch, pending = self._batch, self._ledger.copies.pending(self._layout).get(self._number)
-        if batch is not None and batch.index < len(copies.batches):
-            batch = self._batch = None  # this one counts, or another owner's
-        if batch is not None and batch.records:
+        index = None if self._open is None else self._open.index
+        if batch is not None and (index := batch.copied.index) < len(copies.batches):
+            is_own = copies.batches[index] == batch.copied
+            batch = self._batch = None
+            if not is_own:
+                self._drop()  # that may end at another item
+        elif batch is None and index is not None and index < len(copies.batches):
+            self._drop()
+        if batch is not None and not batch.is_sent:
             if self._ledger.logged >= batch.after:
-                out += batch.records
-                batch.records = []
+                out.append(AppendEpochs(to_bytes(batch.copied)))
+                batch.is_sent = True
             return False
-        if pending is None or (batch is not None and pending.batch.sends == batch.sends):
+        if pending is None or (batch is not None and pending.batch.sends == batch.copied.sends):
             self._waited, self._unanswered = 0, 0 if pending is None else self._unanswered + 1
             return batch is None
         self._waited += 1  # for a batch of another owner, which may have died before it was sent
+        self._drop()
         if self._waited <= PATIENCE:
             return False
-        self._waited, self._batch, self._sweep = 0, None, None
+        self._waited = 0
         return True
 
     def _next_sweep(self, as_of: int, moving: MovingItems, copies: SourceCopies) -> _Sweep | None:
@@ -231,17 +259,27 @@ class Copying:
             return _Sweep(0, as_of, moving.items(), len(moving))
         return _Sweep(copies.sweeps, as_of, iter(sorted(self.written)), len(self.written))
 
-    def _made(
-        self, sweep: _Sweep, epoch: int, store: Store | SpillingStore, replies: ReplyBook, copies: SourceCopies
-    ) -> _Batch:
+    def _make(
+        self,
+        sweep: _Sweep,
+        epoch: int,
+        store: Store | SpillingStore,
+        replies: ReplyBook,
+        copies: SourceCopies,
+        out: list[Append],
+    ) -> bool:
+        """Send the next rows of the batch that is open; whether that were all of it."""
         last = copies.current.end
         while last is not None and sweep.next is not None and sweep.next <= last:
             sweep.pass_on()  # another owner has copied it
+        if self._open is None:
+            self._open = _OpenBatch(len(copies.batches))
+        open_, most = self._open, self._ledger.copies.batch_bytes or self._copy_bytes
         rows: dict[int, list[tuple[str, str, bytes | None]]] = {}
         states: dict[int, list[ReplyState]] = {}
-        size, end = 0, None
-        while sweep.next is not None and size < self._copy_bytes:
-            to, sequencer, operator, name = end = sweep.next
+        size, step_bytes = 0, min(self._copy_bytes, most)
+        while sweep.next is not None and size < step_bytes:
+            to, sequencer, operator, name = open_.end = sweep.next
             if sequencer == ENTITY:
                 value = store.read((operator, name))
                 size += len(operator) + len(name) + len(value or b"")
@@ -250,14 +288,21 @@ class Copying:
                 size += reply_bytes(given)
                 states.setdefault(to, []).append(given)
             sweep.pass_on()
-        end = None if sweep.next is None else end
-        index, records, sends = len(copies.batches), list[Append](), list[tuple[int, bytes]]()
+        open_.size += size
         for to in sorted({*rows, *states}):
-            copy = MovedState(self._number, copies_epoch(self._layout), index, rows.get(to, []), states.get(to, []))
-            records.append(AppendCalls(to, data := to_bytes(copy), as_it_is=True))
-            sends.append((to, digest(data)))
-        batch = Copied(self._number, self._layout, index, sweep.number, sweep.as_of, end, sends, sweep.left, size)
-        return _Batch(epoch - 1, index, sends, [*records, AppendEpochs(to_bytes(batch))])
+            copy = MovedState(
+                self._number, copies_epoch(self._layout), open_.index, rows.get(to, []), states.get(to, [])
+            )
+            out.append(AppendCalls(to, data := to_bytes(copy), as_it_is=True))
+            open_.sends.append((to, long_digest(data)))
+        if sweep.next is not None and open_.size < most:
+            return False
+        self._open, end = None, None if sweep.next is None else open_.end
+        copied = Copied(
+            self._number, self._layout, open_.index, sweep.number, sweep.as_of, end, open_.sends, sweep.left, open_.size
+        )
+        self._batch = _Batch(epoch - 1, copied)
+        return True
 
 
 def covers(copies: SourceCopies, item: Item, epoch: int) -> bool:

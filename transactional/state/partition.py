@@ -137,7 +137,7 @@ class StatePartition:
     @property
     def is_sending(self) -> bool:
         """Whether it has more to send of what moves away from it, or to find: time alone brings that."""
-        return self._moves.are_sending or (self.expects and self._moves.copying.is_finding)
+        return self._moves.are_sending or (self.expects and not self._running.round and self._moves.copying.is_at_work)
 
     def _maybe_snapshot(self) -> None:
         """Not while this partition is behind the ledger, inside an epoch, or changed already for the next one."""

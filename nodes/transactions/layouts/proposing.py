@@ -78,7 +78,7 @@ class LayoutProposer:
             return self._done(LayoutOutcome(wanted.number, problem), now_ms)
         if wanted.online and not ledger.copies.are_ready:
             return self._copies(ledger, layout, now_ms)
-        if self._is_due(now_ms):
+        if not self._proposed or self._is_due(now_ms):  # what was written before is about copies
             self._proposed, self._written_ms = True, now_ms
             self._log.send(self._topics.epochs, 0, [to_bytes(NewLayout(layout))])
         return []
@@ -106,8 +106,6 @@ class LayoutProposer:
             return []
         told = self._pace.progress(ledger.copies, plan, now_ms)
         self.waits_for = f"copies: {told.copied_bytes} bytes, {told.left_items} keys and replies to go"
-        if ledger.copies.are_ready:
-            self._written_ms = None
         return [_command(LAYOUT_PROGRESS, told)] if is_due else []
 
     def _outcome(self, ledger: Ledger, since: int, now_ms: int) -> LayoutOutcome:

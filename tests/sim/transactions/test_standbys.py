@@ -113,6 +113,7 @@ def simulate(seed: int) -> tuple[Tally, StandbyWorld]:
         sequencers=draw.randrange(1, 4),
         config=config,
         versions=versions,
+        seed=seed,
         strain=None if seed % STRAINED else seed,
     )
     scripts = Scripts(draw, draw.choice([1, 3, 10, 40]), late=len(versions) > 1)

@@ -29,7 +29,7 @@ def run(seed: int) -> World:
     nodes, sequencers = draw.randrange(2, 4), draw.randrange(1, 3)
     given = {"nodes": nodes, "sequencers": sequencers, "config": config, "versions": versions}
     strain = seed if seed % 2 else None
-    world = StrainedWorld(versions[0], draw.randrange(1 << 30), strain=strain, **given)
+    world = StrainedWorld(versions[0], draw.randrange(1 << 30), strain=strain, seed=seed, **given)
     scripts = Scripts(draw, draw.choice([1, 3, 10]), late=len(versions) > 1)
     asked: list[WireRequest] = []
     for number in range(draw.randrange(20, 50)):

@@ -1,0 +1,1 @@
+"""Planted bugs in moves of keys between partitions. Those of other rooms are elsewhere."""

@@ -1,0 +1,82 @@
+"""Bugs in batches of copies ahead of a move: in how long they are, and in which of them counts."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+COPYING = "transactional/state/copying.py"
+SIZES = "nodes/transactions/layouts/batch_sizes.py"
+BATCHES = ("tests/unit/transactional/test_copy_batches.py",)
+PACED = ("tests/unit/nodes/transactions/layouts/test_batch_sizes.py",)
+
+COPY_BATCHES = (
+    *(
+        Mutant(name, COPYING, old, new, tests=BATCHES)
+        for name, old, new in (
+            (
+                "behind another owner's batch the next one begins where the own one ended",
+                "                self._drop()  # that may end at another item\n",
+                "                pass\n",
+            ),
+            (
+                "a target acknowledges one record of a batch",
+                "                    said.add(name)\n",
+                "                    said.update(every for _, every in each.missing)\n",
+            ),
+            (
+                "a batch names the records of its last step alone",
+                "            open_.sends.append((to, long_digest(data)))\n",
+                "            open_.sends = [(to, long_digest(data))]\n",
+            ),
+            (
+                "a batch is as long as a step, whatever the pace",
+                "self._ledger.copies.batch_bytes or self._copy_bytes",
+                "self._copy_bytes",
+            ),
+            (
+                "a long batch is made in one step",
+                "size, step_bytes = 0, min(self._copy_bytes, most)",
+                "size, step_bytes = 0, most",
+            ),
+        )
+    ),
+    *(
+        Mutant(name, SIZES, old, new, tests=PACED)
+        for name, old, new in (
+            (
+                "long epochs shorten no batch",
+                "max(self._step_bytes // LEAST_SHARE, self._bytes // 2), True",
+                "self._bytes, False",
+            ),
+            (
+                "a batch grows though an epoch was long meanwhile",
+                "if arrived[0] == self._arrived[0] and not self._was_long:",
+                "if arrived[0] == self._arrived[0]:",
+            ),
+            (
+                "epochs during copies count as usual",
+                "        if plan is None:\n            if took_ms is not None:",
+                "        if plan is None or took_ms is not None:\n            if took_ms is not None:",
+            ),
+            (
+                "the time between two epochs counts",
+                "            self._done, self._since_ms = done, None\n",
+                "            self._done, self._since_ms = done, now_ms\n",
+            ),
+        )
+    ),
+    Mutant(
+        "a layout waits for the next progress of copies that are ready",
+        "nodes/transactions/layouts/proposing.py",
+        "if not self._proposed or self._is_due(now_ms):",
+        "if self._is_due(now_ms):",
+        tests=("tests/unit/nodes/transactions/layouts/test_proposing.py",),
+    ),
+    Mutant(
+        "homes of many keys are those of the keys before them",
+        "transactional/layout.py",
+        "            for index, home in zip(indexes, homes, strict=True):\n",
+        "            for index, home in zip(indexes, sorted(homes), strict=True):\n",
+        tests=("tests/laws/test_layouts.py",),
+    ),
+)
