@@ -2,8 +2,9 @@
 
 A copy is as good as the knowledge of later writes: so all writes since the plan are noted, in snapshots too. Items that
 were written after their copies were taken are copied again, and the last of them are part of the move. The rows
-of a batch leave a record in each step, so a long one makes no step long. Behind them goes its record on the epochs
-topic, when the log has all that it follows from. The next batch is made once this one has arrived.
+of a batch leave a record in each step, so a long one makes no step long, and while transactions run a record an epoch.
+Behind them goes its record on the epochs topic, when the log has all that it follows from. The next batch is made once
+this one has arrived.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ class Copying:
         self.moving: MovingItems | None = None
         self._sweep: _Sweep | None = None
         self._open: _OpenBatch | None = None
+        self._made_before = 0  # this epoch: the last part of a batch
         self._batch: _Batch | None = None
         self._waited = self._unanswered = 0
         self._said: dict[
@@ -116,9 +118,13 @@ class Copying:
     @property
     def is_at_work(self) -> bool:
         """Whether it looks for what moves, or makes a batch: time alone brings that."""
-        moving = self.moving
-        is_finding = moving is not None and not moving.is_found
-        return (is_finding or self._open is not None) and self._ledger.layouts.open_plan is not None
+        if (moving := self.moving) is None or self._ledger.layouts.open_plan is None:
+            return False
+        return not moving.is_found or (self._open is not None and not self._gives_way(self._ledger.done + 1))
+
+    def _gives_way(self, epoch: int) -> bool:
+        """Whether this epoch has transactions, and a part of the batch was made before it already."""
+        return self._made_before == epoch and self._ledger.is_open(epoch)
 
     def begin_notes(self, epoch: int, replies: ReplyBook) -> None:
         """Ahead of the epoch's replies: whether its writes are to be noted."""
@@ -210,6 +216,8 @@ class Copying:
             self._open, self._sweep = None, self._next_sweep(epoch - 1, self.moving, copies)
         if self._sweep is None:
             return False
+        if self._open is not None and self._gives_way(epoch):
+            return True
         if self._make(self._sweep, epoch, store, replies, copies, out):
             self._is_free(copies, out)
         return True
@@ -269,6 +277,7 @@ class Copying:
         out: list[Append],
     ) -> bool:
         """Send the next rows of the batch that is open; whether that were all of it."""
+        self._made_before = epoch
         last = copies.current.end
         while last is not None and sweep.next is not None and sweep.next <= last:
             sweep.pass_on()  # another owner has copied it

@@ -81,9 +81,10 @@ def main() -> None:
 
 def measured_by(checkout: Path, arguments: Sequence[str]) -> dict[str, float]:
     """One run by the code of this checkout. Raises ``CalledProcessError``."""
-    command = [sys.executable, __file__, *arguments, "--once"]
+    command = [sys.executable, str(Path(__file__).resolve()), *arguments, "--once"]
     paths = os.pathsep.join([str(checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(command, env=dict(os.environ, PYTHONPATH=paths), stdout=subprocess.PIPE, check=True)
+    environment = dict(os.environ, PYTHONPATH=paths)
+    done = subprocess.run(command, env=environment, cwd=checkout, stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
 
 

@@ -34,6 +34,11 @@ COPY_BATCHES = (
                 "self._copy_bytes",
             ),
             (
+                "copies give way to no epoch",
+                "return self._made_before == epoch and self._ledger.is_open(epoch)",
+                "return False",
+            ),
+            (
                 "a long batch is made in one step",
                 "size, step_bytes = 0, min(self._copy_bytes, most)",
                 "size, step_bytes = 0, most",
@@ -45,13 +50,18 @@ COPY_BATCHES = (
         for name, old, new in (
             (
                 "long epochs shorten no batch",
-                "max(self._step_bytes // LEAST_SHARE, self._bytes // 2), True",
+                "max(self._step_bytes // LEAST_SHARE, self._bytes // FEWER), True",
                 "self._bytes, False",
             ),
             (
                 "a batch grows though an epoch was long meanwhile",
                 "if arrived[0] == self._arrived[0] and not self._was_long:",
                 "if arrived[0] == self._arrived[0]:",
+            ),
+            (
+                "batches double while epochs are in work",
+                "more = self._step_bytes // LEAST_SHARE if self._was_busy else self._bytes",
+                "more = self._bytes",
             ),
             (
                 "epochs during copies count as usual",

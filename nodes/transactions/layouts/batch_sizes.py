@@ -1,14 +1,17 @@
 """How much one batch of copies ahead of a move may have: as much as keeps epochs short.
 
 A batch takes a round trip of the log, so short batches are slow where nothing else is to be done. A long one is work
-that epochs wait for. So a batch that has arrived doubles the next one, and an epoch that was long halves it. Long is
-what takes longer than the epochs before the plan, by a factor. All nodes see the same epochs, so all give way.
+that epochs wait for. So a batch that has arrived doubles the next one where no epoch was in work meanwhile. Else it
+adds a quarter of a step, and an epoch that was long takes three quarters of the batch away. Long is longer than before
+the plan, by a factor. All nodes see the same epochs, so all give way.
 """
 
 from __future__ import annotations
 
 from transactional.epochs.ledger import Ledger
 
+FEWER = 4
+"""A long epoch leaves a batch this part of its size."""
 LEAST_SHARE = 4
 """A batch has at least this part of what one step makes: a migration ends, whatever the load."""
 LONG_TIMES = 1.5
@@ -31,7 +34,7 @@ class BatchSizes:
         self._since_ms: int | None = None  # since then the epoch is in work
         self._layout = 0
         self._arrived: tuple[int | None, int] = (None, 0)
-        self._was_long = False
+        self._was_long = self._was_busy = False  # since the last batch that has arrived
 
     def turn(self, ledger: Ledger, now_ms: int) -> int:
         """The bytes of the next batch, after what this turn of the loop has read."""
@@ -43,19 +46,21 @@ class BatchSizes:
             return self._bytes
         if plan.layout.number != self._layout:
             self._layout, self._bytes, self._was_long = plan.layout.number, self._step_bytes, False
+            self._was_busy = self._since_ms is not None
         if self._most_bytes > self._step_bytes:
             self._adapt(ledger, took_ms)
         return self._bytes
 
     def _adapt(self, ledger: Ledger, took_ms: float | None) -> None:
         if took_ms is not None and took_ms > max(SHORT_MS, LONG_TIMES * (self._usual_ms or 0.0)):
-            self._bytes, self._was_long = max(self._step_bytes // LEAST_SHARE, self._bytes // 2), True
+            self._bytes, self._was_long = max(self._step_bytes // LEAST_SHARE, self._bytes // FEWER), True
         sender = ledger.copies.sender
         arrived = sender, 0 if sender is None else len(ledger.copies.of(self._layout, sender).batches)
         if arrived != self._arrived:
             if arrived[0] == self._arrived[0] and not self._was_long:
-                self._bytes = min(self._most_bytes, 2 * self._bytes)
-            self._arrived, self._was_long = arrived, False
+                more = self._step_bytes // LEAST_SHARE if self._was_busy else self._bytes
+                self._bytes = min(self._most_bytes, self._bytes + more)
+            self._arrived, self._was_long, self._was_busy = arrived, False, self._since_ms is not None
 
     def _ended(self, ledger: Ledger, now_ms: int) -> float | None:
         """How long each of the epochs took that have ended since the last turn; None: none has."""
@@ -65,5 +70,5 @@ class BatchSizes:
         if done != self._done:
             self._done, self._since_ms = done, None
         if self._since_ms is None and ledger.is_open(done + 1):
-            self._since_ms = now_ms
+            self._since_ms, self._was_busy = now_ms, True
         return took_ms

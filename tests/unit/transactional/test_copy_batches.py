@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.unit.transactional.test_copying import LAYOUT, MOVING, STAYS, Copying, ends, planned
-from tests.unit.transactional.test_moving import of_kind
+from tests.unit.transactional.test_moving import FIRST, GROUP, KEYS, of_kind
 from transactional import events as e
 from transactional.epochs.appends import Append, AppendCalls
 from transactional.epochs.layout_messages import Copied, CopyArrived
@@ -60,6 +60,26 @@ def test_batches_are_as_long_as_the_pace_says_when_they_are_made() -> None:
     job.run(9)
     counts = [len(each.sends) for each in of_kind(job, Copied) if each.sends]
     assert max(counts) > 1 and len(counts) > 2, counts
+    ends(job)
+
+
+def test_while_transactions_run_a_part_of_a_batch_leaves_an_epoch() -> None:
+    job = paced(Copying, 1)
+    job.loses_copies = {2}
+    job.touch(STAYS)
+    (batch,) = of_kind(job, Copied)
+    job.loses_copies = ()
+    job.calls[2] += [each.value for each in job.lost if isinstance(each, AppendCalls)]
+    job.epochs += [to_bytes(CopyArrived(to, 1, batch.partition, name)) for to, name in batch.sends]
+    job.node.receive(e.CopiesPaced(ALL_BYTES))
+    before = len(of_kind(job, MovedState))
+    here = (key for key in KEYS if FIRST.homes_of(GROUP)[GROUP.bucket(key)] == batch.partition)
+    job.ask("more", next(here))
+    for _ in range(3):
+        job.settle(reads_calls=False)  # so the epoch cannot end
+    assert len(of_kind(job, MovedState)) == before + 1
+    assert not any(each.is_sending for each in job.node.partitions.values()), "only the epoch's end brings more"
+    job.run(9)
     ends(job)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from nodes.transactions.layouts.batch_sizes import LEAST_SHARE, SHORT_MS, BatchSizes
+from nodes.transactions.layouts.batch_sizes import FEWER, LEAST_SHARE, SHORT_MS, BatchSizes
 from transactional.epochs.ledger import Ledger
 
 STEP, MOST = 1_000, 8_000
@@ -55,16 +55,29 @@ def test_each_batch_that_arrives_doubles_the_next_one_up_to_the_most() -> None:
     assert [told.arrived() for _ in range(5)] == [2_000, 4_000, 8_000, 8_000, 8_000]
 
 
-def test_an_epoch_that_takes_much_longer_than_those_before_the_plan_halves_it_down_to_the_least() -> None:
+def test_where_epochs_are_in_work_it_grows_by_a_quarter_of_a_step() -> None:
+    told = Told(BatchSizes(STEP, MOST))
+    told.plan()
+    told.epoch(1)
+    assert told.arrived() == 1_250
+    told.is_at_work = True
+    assert told.turn() == 1_250 and told.arrived() == 1_500, "one that has not ended"
+    assert told.arrived() == 1_750, "it is in work still"
+    told.done, told.is_at_work = told.done + 1, False
+    assert told.turn() == 1_750 and told.arrived() == 2_000
+    assert told.arrived() == 4_000
+
+
+def test_an_epoch_that_takes_much_longer_than_those_before_the_plan_makes_it_small_down_to_the_least() -> None:
     told = Told(BatchSizes(STEP, MOST))
     for _ in range(50):
         told.epoch(40)
     told.plan()
     told.arrived()
     assert told.epoch(59) == 2_000, "that is no more than half as long again"
-    assert told.epoch(61) == 1_000
-    assert told.arrived() == 1_000, "the one in whose time it was does not count for growth"
-    assert told.arrived() == 2_000
+    assert told.epoch(61) == 2_000 // FEWER
+    assert told.arrived() == 500, "the one in whose time it was does not count for growth"
+    assert told.arrived() == 1_000
     for _ in range(9):
         told.epoch(200)
     assert told.turn() == STEP // LEAST_SHARE
@@ -74,7 +87,7 @@ def test_a_short_epoch_is_short_whatever_was_usual() -> None:
     told = Told(BatchSizes(STEP, MOST))
     told.epoch(1)
     told.plan()
-    assert told.epoch(SHORT_MS) == STEP and told.epoch(SHORT_MS + 1) == STEP // 2
+    assert told.epoch(SHORT_MS) == STEP and told.epoch(SHORT_MS + 1) == STEP // FEWER
 
 
 def test_epochs_during_copies_change_nothing_of_what_is_usual() -> None:
