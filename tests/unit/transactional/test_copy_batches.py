@@ -13,6 +13,7 @@ from transactional import events as e
 from transactional.epochs.appends import Append, AppendCalls
 from transactional.epochs.layout_messages import Copied, CopyArrived
 from transactional.epochs.messages import MovedState, call_message, to_bytes
+from transactional.state.copying import PATIENCE
 
 ALL_BYTES = 1 << 20
 """More than all that moves."""
@@ -67,17 +68,17 @@ def test_while_transactions_run_a_part_of_a_batch_leaves_an_epoch() -> None:
     job = paced(Copying, 1)
     job.loses_copies = {2}
     job.touch(STAYS)
-    (batch,) = of_kind(job, Copied)
+    job.run(2 * PATIENCE)  # partition 0 sends too, which has more to send
+    batch = next(each for each in of_kind(job, Copied) if each.partition == 0)
     job.loses_copies = ()
     job.calls[2] += [each.value for each in job.lost if isinstance(each, AppendCalls)]
     job.epochs += [to_bytes(CopyArrived(to, 1, batch.partition, name)) for to, name in batch.sends]
     job.node.receive(e.CopiesPaced(ALL_BYTES))
-    before = len(of_kind(job, MovedState))
-    here = (key for key in KEYS if FIRST.homes_of(GROUP)[GROUP.bucket(key)] == batch.partition)
-    job.ask("more", next(here))
+    job.ask("more", next(key for key in KEYS if FIRST.homes_of(GROUP)[GROUP.bucket(key)] == 0))
     for _ in range(3):
         job.settle(reads_calls=False)  # so the epoch cannot end
-    assert len(of_kind(job, MovedState)) == before + 1
+    assert {each.index for each in of_kind(job, MovedState)} == {0, 1}
+    assert not [each for each in of_kind(job, Copied) if each.index], "the second batch is begun, and waits"
     assert not any(each.is_sending for each in job.node.partitions.values()), "only the epoch's end brings more"
     job.run(9)
     ends(job)
