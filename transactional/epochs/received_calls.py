@@ -20,7 +20,7 @@ from transactional.epochs.messages import (
 )
 from transactional.epochs.pieces import RecordPieces
 from transactional.operators import StateKey
-from transactional.state.values import digest, long_digest
+from transactional.state.values import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ReceivedCalls:
                 return
             message, data = call_message(whole), whole
         if isinstance(message, MovedState):
-            self._arrived[message.epoch, long_digest(data)] = ArrivedState.of(message)
+            self._arrived[message.epoch, digest(data)] = ArrivedState.of(message)
         elif not isinstance(message, RecordPiece):
             self._records[message.epoch, digest(data)] = message
 

@@ -32,7 +32,7 @@ from transactional.state.moving_items import (
 from transactional.state.snapshots import LedgerState
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
-from transactional.state.values import long_digest
+from transactional.state.values import digest
 
 AGAIN_ITEM_BYTES = 256
 """So long writes are taken to be: a batch of them is worth another sweep while other partitions still copy."""
@@ -303,7 +303,7 @@ class Copying:
                 self._number, copies_epoch(self._layout), open_.index, rows.get(to, []), states.get(to, [])
             )
             out.append(AppendCalls(to, data := to_bytes(copy), as_it_is=True))
-            open_.sends.append((to, long_digest(data)))
+            open_.sends.append((to, digest(data)))
         if sweep.next is not None and open_.size < most:
             return False
         self._open, end = None, None if sweep.next is None else open_.end

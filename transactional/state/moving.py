@@ -32,7 +32,7 @@ from transactional.state.moving_items import (
 )
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
-from transactional.state.values import long_digest
+from transactional.state.values import digest
 
 BATCH_BYTES = 1 << 18
 """Of rows, or of remembered replies, in one record."""
@@ -172,7 +172,7 @@ class Move:
         for to in sorted({*self._leaving.rest, *replies}):
             for moved in self._batches(to, replies.get(to, ())):
                 data = to_bytes(moved)
-                sends.append((to, long_digest(data)))
+                sends.append((to, digest(data)))
                 if known is None or self._ledger.epoch(self._epoch).barrier(1, to) is None:  # else it was read there
                     yield AppendCalls(to, data)
                 yield None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from itertools import chain, count
 from typing import Any
 
@@ -79,11 +79,6 @@ def is_text(text: str) -> bool:
 def digest(data: bytes) -> bytes:
     """A short name for bytes."""
     return blake2b(data, digest_size=DIGEST_BYTES).digest()
-
-
-def long_digest(data: bytes) -> bytes:
-    """As ``digest``, of hundreds of kB: another function, which processors have an instruction for."""
-    return sha256(data).digest()[:DIGEST_BYTES]
 
 
 def is_plain(value: Any) -> bool:

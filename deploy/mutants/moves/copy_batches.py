@@ -25,8 +25,8 @@ COPY_BATCHES = (
             ),
             (
                 "a batch names the records of its last step alone",
-                "            open_.sends.append((to, long_digest(data)))\n",
-                "            open_.sends = [(to, long_digest(data))]\n",
+                "            open_.sends.append((to, digest(data)))\n",
+                "            open_.sends = [(to, digest(data))]\n",
             ),
             (
                 "a batch is as long as a step, whatever the pace",
