@@ -13,8 +13,10 @@ from nodes.sim.case import FOURTEENTH_SEED
 from tests.sim.transactions_world import Life, World
 from transactional import events as e
 
-PACES = 1, 3, 100, 400, 1 << 17
+PACES = 1, 100, 400, 1 << 17, 1 << 17
 """Bytes of a batch of copies: from one item to all, of one record or many."""
+NEW_STEP_BYTES = 1, 1, 100, 1 << 17
+"""Of one step, in new seeds: mostly less than of a batch, so that it has several records."""
 
 
 class StrainedWorld(World):
@@ -26,9 +28,11 @@ class StrainedWorld(World):
 
     def __init__(self, *args: Any, strain: int | None = None, seed: int = 0, **more: Any) -> None:
         """``strain``: the seed of its draws, None: there is none. ``seed``: of the run; new ones draw paces."""
+        if seed >= FOURTEENTH_SEED:
+            self.step_bytes = NEW_STEP_BYTES
         super().__init__(*args, **more)
         self.pacing = Random(seed ^ 0x9ACE)
-        self.pace_odds = self.pacing.choice([0.0, 0.02, 0.2]) if seed >= FOURTEENTH_SEED else 0.0
+        self.pace_odds = self.pacing.choice([0.0, 0.1, 0.5, 0.5]) if seed >= FOURTEENTH_SEED else 0.0
         self.straining = Random(strain)
         if strain is not None:
             self.pause_odds = self.straining.choice([0.0, 0.005, 0.02])

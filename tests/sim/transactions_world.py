@@ -42,6 +42,8 @@ class World:
     apart: Apart | None = None
     unrest = 0
     """So many steps are still to be full of faults."""
+    step_bytes: tuple[int, ...] = (1, 100, 1 << 17)
+    """Of copies that one step makes, to draw one."""
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class World:
         self.copying = Random(seed + 4)
         self.splits: list[Layout] = []
         """Proposed layouts that halve a partition."""
-        self.config = dataclasses.replace(config, copy_bytes=self.copying.choice([1, 100, 1 << 17]))
+        self.config = dataclasses.replace(config, copy_bytes=self.copying.choice(self.step_bytes))
         self.log = RecordedLog()
         self.log.create_topic(EPOCHS, 1)
         self.log.create_topic(CALLS, program.partitions)
@@ -247,8 +249,8 @@ class World:
             if start > first_needed(life.node.ledger, sequencer):
                 with self._begins_again(life):
                     self._read_epochs(life, 1 << 30)
-            if start > first_needed(life.node.ledger, sequencer):
-                self._read_epochs(life, 1 << 30)  # after it has begun anew
+            while start > first_needed(life.node.ledger, sequencer):  # it has begun anew, or has an attempt to write
+                assert self._read_epochs(life, 1 << 30) or self._write(life), "it knows all, and still needs more"
             life.keep(life.node.step(e.SequencerTaken(sequencer, start), self.now_ms))
 
     def trim(self) -> None:

@@ -189,7 +189,8 @@ class Copying:
     ) -> None:
         """At the end of the epoch before this one: look for items that move, or send the next batch of them."""
         plan, all_copies = self._ledger.layouts.open_plan, self._ledger.copies
-        if plan is None or epoch <= plan.since or plan is not self._plan(epoch - 1):
+        is_behind = self._ledger.done < epoch - 1  # a checkpoint, which may have operators of a later version
+        if plan is None or epoch <= plan.since or is_behind or plan is not self._plan(epoch - 1):
             self._drop()
             all_copies.release(self._number)
             return

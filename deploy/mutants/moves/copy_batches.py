@@ -89,4 +89,11 @@ COPY_BATCHES = (
         "            for index, home in zip(indexes, sorted(homes), strict=True):\n",
         tests=("tests/laws/test_layouts.py",),
     ),
+    Mutant(
+        "copies are sent by a ledger that is behind its partition's checkpoint",
+        COPYING,
+        "is_behind = self._ledger.done < epoch - 1",
+        "is_behind = False",
+        tests=("tests/sim/transactions/test_trimmed.py",),
+    ),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from random import Random
 
+import pytest
+
 from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_layouts import propose_layout
 from tests.sim.transactions_oracle import Check, Tally, each_seed
@@ -16,6 +18,10 @@ from transactional.epochs.sequencer import EpochConfig
 from transactional.requests.requests import WireRequest
 
 SEEDS = 60
+AHEAD = (18015454581118533, 18015454581119505)
+"""Seeds of runs in which a partition begins with a checkpoint of a later version than its node's ledger has read of."""
+TRYING = (18015454581116781,)
+"""In which a node that takes requests over has an attempt at an epoch to write first."""
 
 
 def run(seed: int) -> World:
@@ -72,6 +78,12 @@ def test_who_starts_or_is_late_misses_nothing_of_topics_that_are_trimmed() -> No
         tally.add(found)
     assert all(trimmed.values()) and behind, (trimmed, behind)
     assert tally.crashes and tally.restored and tally.reruns and tally.moved_keys and tally.partitions_made, tally
+
+
+@pytest.mark.parametrize("seed", [*AHEAD, *TRYING])
+def test_what_was_wrong_once_is_right(seed: int) -> None:
+    tally = Check(run(seed)).run()
+    assert tally.epochs and tally.crashes, tally
 
 
 def test_an_owner_that_is_behind_the_checkpoints_of_another_still_ends_its_epochs() -> None:
