@@ -15,6 +15,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -178,7 +179,9 @@ def main() -> None:
         vars(world)["NodeProcess"] = lambda around, name, number: around.made(name, number)
         vars(run)["World"] = new_world
         for seed in range(base, base + options.seeds):
-            verdict = run.run(draw(seed, max_nodes=10, case=cases[seed % len(cases)]))
+            drawn = draw(seed, max_nodes=10, case=cases[seed % len(cases)])
+            # Columns of so few keys as seeds with columns in files have are in no record of a real node of any release.
+            verdict = run.run(replace(drawn, columns_in_memory=None))
             met += worlds.pop().met if worlds else Counter()
             if not verdict.ok:
                 failed.append(seed)

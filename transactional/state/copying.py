@@ -100,9 +100,7 @@ class Copying:
         self._made_before = 0  # this epoch: the last part of a batch
         self._batch: _Batch | None = None
         self._waited = self._unanswered = 0
-        self._said: dict[
-            int, tuple[Pending, set[bytes]]
-        ] = {}  # of each source: what of its last batch was acknowledged
+        self._said: dict[int, tuple[Pending, set[bytes]]] = {}  # of each source's last batch: what was acknowledged
 
     def restore(self, state: LedgerState, written: Iterable[tuple[Item, int]]) -> int:
         """Go on from a snapshot, of which this is the layout. The ledger may not have read of its plan yet."""
