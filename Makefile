@@ -60,7 +60,7 @@ imports: setup
 	$(BIN)/lint-imports --no-logo
 
 types: setup
-	$(BIN)/pyright
+	NODE_OPTIONS="$$NODE_OPTIONS --max-semi-space-size=256" $(BIN)/pyright
 
 types-changed: setup
 	$(BIN)/python -m tests.tidy.types
@@ -72,7 +72,7 @@ tidy-changed: setup
 	$(BIN)/python -m tests.tidy --changed
 
 units: setup
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow' tests/unit
+	$(BIN)/python -m pytest -q -p tests.forks --forks 2 -m 'not slow' tests/unit
 
 sim: setup ## simulate a fleet with faults from one seed: make sim SEED=7
 	$(call say,'5 s')

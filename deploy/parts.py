@@ -30,6 +30,8 @@ WORKERS = {"integration": 3}
 """More than there are cores where tests wait for processes and brokers most of the time; two elsewhere."""
 LONG_FIRST = ("sim",)
 """Folders whose tests share nothing: each worker gets the next one, the long ones first, so that all end together."""
+FORKED = ("unit",)
+"""Folders whose modules cost more to import than to run: they are imported once."""
 BESIDE = {"quick": "lint", "sim": "tests"}
 """A part that needs the processor alone, and the one that it begins with. It has the lowest priority until its turn."""
 BESIDE_TIMEOUT_S = 1800
@@ -79,10 +81,12 @@ def _pytest(folder: str, nightly: bool, workers: int, beside: bool = False) -> t
     limit = ("--timeout", str(BESIDE_TIMEOUT_S)) if beside else ()
     options = ("--nightly", "--timeout", "3600") if nightly else ("--drawn", *limit)
     # A file's tests share brokers and stay together, until one of the workers has nothing left.
-    dist = ("--dist", "worksteal")
+    dist = ("-n", str(workers), "--dist", "worksteal")
     if folder in LONG_FIRST:
-        dist = ("--dist", "load", "--maxschedchunk", "1", "--long-first")
-    shared = ("-n", str(workers), *dist, "--durations", "15", "--durations-min", "5")
+        dist = ("-n", str(workers), "--dist", "load", "--maxschedchunk", "1", "--long-first")
+    elif folder.startswith(FORKED):
+        dist = ("-p", "tests.forks", "--forks", str(workers))
+    shared = (*dist, "--durations", "15", "--durations-min", "5")
     return (sys.executable, "-m", "pytest", "-q", *shared, *options, f"tests/{folder}")
 
 

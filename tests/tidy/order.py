@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
-from tests.tidy.names import FunctionNode, called_name, functions
+from tests.tidy.names import FunctionNode, called_name, functions, walk
 from tests.tidy.source import PURE, Source, Violation
 
 # Functions that give the same result for every order, or bring one.
@@ -29,6 +30,8 @@ ORDER_BOUND = frozenset(
 )
 SET_TYPES = frozenset(["set", "frozenset", "Set", "AbstractSet", "MutableSet"])
 SET_METHODS = frozenset(["union", "intersection", "difference", "symmetric_difference"])
+_SETS = re.compile(rf"\b(?:{'|'.join(sorted(SET_TYPES))}|keys)\b")
+"""Without one of these, and without a set in braces, no expression of a file is known to be a set."""
 SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 
 
@@ -36,10 +39,12 @@ def no_set_order(source: Source) -> Iterator[Violation]:
     """No loop, list or join over a set without sorted(); finds sets that the same file shows to be sets."""
     if not source.is_python or not source.within(PURE):
         return
+    if not _SETS.search(source.text) and not any(isinstance(node, ast.Set | ast.SetComp) for node in source.nodes):
+        return
     attributes = _names_of_sets(source.tree, source.nodes, attributes=True)
     seen = set()
     for scope in (*functions(source.tree), source.tree):
-        nodes = source.nodes if scope is source.tree else tuple(ast.walk(scope))
+        nodes = source.nodes if scope is source.tree else walk(scope)
         known = _Known(attributes, _names_of_sets(scope, nodes, attributes=False))
         for node in _order_taken(nodes, known):
             if node not in seen:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from tests.tidy.names import aliases
+from tests.tidy.names import aliases, walk
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,8 +71,8 @@ class Source:
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
-        """All nodes of the tree, walked once for all rules."""
-        return tuple(ast.walk(self.tree))
+        """All nodes of the tree but the contexts of names, walked once for all rules."""
+        return tuple(walk(self.tree))
 
     @cached_property
     def aliases(self) -> dict[str, str]:

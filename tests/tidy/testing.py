@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from tests.tidy.names import FunctionNode, called_name, qualified
+from tests.tidy.names import FunctionNode, called_name, qualified, walk
 from tests.tidy.source import ROOMS, Source, Violation
 
 OURS = (*ROOMS, "deploy")
@@ -37,7 +37,7 @@ def no_sleep_in_tests(source: Source) -> Iterator[Violation]:
 
 def _in_wait_loop(source: Source, call: ast.Call) -> bool:
     loops = (node for node in source.nodes if isinstance(node, ast.While))
-    return any(call in chain.from_iterable(ast.walk(item) for item in loop.body) for loop in loops)
+    return any(call in chain.from_iterable(walk(item) for item in loop.body) for loop in loops)
 
 
 def has_assertion(source: Source) -> Iterator[Violation]:
@@ -61,14 +61,14 @@ def _judges(function: ast.AST) -> bool:
     return any(
         isinstance(node, ast.Assert | ast.Raise)
         or (isinstance(node, ast.Call) and _JUDGES.match(called_name(node) or ""))
-        for node in ast.walk(function)
+        for node in walk(function)
     )
 
 
 def _calls(function: ast.AST) -> set[str]:
     """Names that the function calls, takes as an argument (a fixture) or hands on."""
-    names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    return names | {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    names = {node.id for node in walk(function) if isinstance(node, ast.Name)}
+    return names | {node.attr for node in walk(function) if isinstance(node, ast.Attribute)}
 
 
 def no_private_access(source: Source) -> Iterator[Violation]:
@@ -111,7 +111,7 @@ def _is_foreign(node: ast.expr, known: dict[str, str]) -> bool:
 def _own_names(source: Source) -> Iterator[str]:
     """Names that classes of the same file define, or bind to ``self``."""
     for owner in (node for node in source.nodes if isinstance(node, ast.ClassDef)):
-        for node in ast.walk(owner):
+        for node in walk(owner):
             if isinstance(node, FunctionNode):
                 yield node.name
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

@@ -113,9 +113,9 @@ _RENAMED = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, RENAMED))})
 _MACHINE_PATH = re.compile(r"(?<![\w.\-~>/])/(?:work/\w|roo" + r"t\b|hom" + r"e/\w|User" + r"s/\w)")
 _REGISTRY = re.compile(
     r"(?:py" + r"pi\.org|pythonhos" + r"ted\.org|npm" + r"js\.(?:org|com)|maven\.(?:apache\.)?org|/maven[2]"
-    r"|crates\.i" + r"o|proxy\.golan" + r"g|deb\.debia" + r"n\.org|archive\.ubunt" + r"u)",
-    re.IGNORECASE,
+    r"|crates\.i" + r"o|proxy\.golan" + r"g|deb\.debia" + r"n\.org|archive\.ubunt" + r"u)"
 )
+"""In small letters."""
 
 
 def no_undone(source: Source) -> Iterator[Violation]:
@@ -125,6 +125,8 @@ def no_undone(source: Source) -> Iterator[Violation]:
 
 def no_old_name(source: Source) -> Iterator[Violation]:
     """A thing has one name: what was renamed is called by its new name everywhere."""
+    if not any(old in source.text for old in RENAMED):  # an eighth of the time
+        return
     if source.path not in ("CHANGELOG.md", "nodes/settings/renamed.py"):  # these two name both
         for number, line in enumerate(source.lines, start=1):
             for found in _RENAMED.finditer(line):
@@ -139,10 +141,13 @@ def no_machine_path(source: Source) -> Iterator[Violation]:
 
 def no_registry(source: Source) -> Iterator[Violation]:
     """No address of a package source: where packages come from is the installing machine's affair."""
-    yield from _search(source, _REGISTRY, "no_registry", "an address of a package source")
+    small = Source(source.path, source.text.lower())
+    yield from _search(small, _REGISTRY, "no_registry", "an address of a package source")
 
 
 def _search(source: Source, pattern: re.Pattern[str], rule: str, why: str) -> Iterator[Violation]:
+    if not pattern.search(source.text):
+        return
     for number, line in enumerate(source.lines, start=1):
         if found := pattern.search(line):
             yield Violation(source.path, number, rule, f"{found.group()!r}: {why}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from tests.tidy import RULES, TREE_RULES, Source, check, check_tree
 from tests.tidy.house import empty_places
+from tests.tidy.names import walk
 from tests.tidy.source import PURE, ROOMS
 from tests.tidy.words import RENAMED
 
@@ -203,3 +207,9 @@ def test_place_that_a_rule_names_and_that_is_not_there_is_found() -> None:
     assert list(empty_places(every)) == []
     left = [source for source in every if not source.within(("wcrdt",))]
     assert [violation.path for violation in empty_places(left)] == ["wcrdt", "wcrdt"], "as a room, and as a pure one"
+
+
+def test_walk_finds_all_nodes_but_contexts_in_order() -> None:
+    tree = ast.parse(Path(__file__).read_text())
+    known = [node for node in ast.walk(tree) if not isinstance(node, ast.expr_context)]
+    assert list(map(id, walk(tree))) == list(map(id, known)) and len(known) > 500

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import tokenize
+from tokenize import COMMENT
+
 import pytest
 
 from tests.tidy import Source, check
-from tests.tidy.sentences import MAX_WORDS, page_sentences
+from tests.tidy.sentences import MAX_WORDS, comments, page_sentences
 
 
 def words(count: int) -> str:
@@ -148,3 +152,30 @@ def test_relative_subject_of_a_docstring_or_comment_is_found(text: str, line: in
 )
 def test_questions_and_texts_of_code_may_begin_so(text: str) -> None:
     assert broken("nodes/a.py", text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# alone\nx = 1  # behind\n",
+        "x = '# none'  # one\n",
+        'x = "\'#"; y = \'"#\'  # "one"\n',
+        '"""A text.\n\n# none\n"""\n# one\n',
+        "'''it's # none'''  # it's one\n",
+        'x = ("", "# none")  # one\n',
+        'x = (""  # one\n     "# none")\n',
+        "x = '\\'# none'  # one\n",
+        "x = 'of two \\\n# lines'  # one\n",
+        'x = r"\\"  # one\n'.replace('r"\\"', 'r"\\\\"'),
+        "x = f'{1:#x}'  # one\n",
+        'x = """"# none"""  # one\n',
+        'x = b"""\\"""# none"""  # one\n',
+        "    # within\n".join(["if True:\n", "    pass\n"]),
+    ],
+)
+def test_comments_are_those_of_the_tokenizer(text: str) -> None:
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    of_tokens = [(each.start[0], each.line, each.start[1], each.string) for each in tokens if each.type == COMMENT]
+    assert of_tokens and list(comments(text)) == [
+        (number, not line[:at].strip(), comment) for number, line, at, comment in of_tokens
+    ]
