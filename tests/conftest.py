@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from holon.columnar.loops import install
 from nodes.compiled import loading as compiled
+from nodes.compiled.loading import Compiled
 from nodes.light_start import start_lightly
 from nodes.runtime.process_start import collect_rarely
 from nodes.sim.many import fresh_base_seed
@@ -102,6 +103,16 @@ def loops_installed() -> Iterator[None]:
     assert compiled.ensure(), "numba is part of the development environment"
     yield
     install(None)
+
+
+@pytest.fixture(scope="module")
+def loops() -> Iterator[Compiled]:
+    """The compiled loops; no others of this process have them."""
+    compiled.ensure()
+    found = compiled.loops()
+    install(None)
+    assert found is not None
+    yield found
 
 
 @pytest.hookimpl(wrapper=True)

@@ -50,7 +50,7 @@ MACHINE = (
         "        if 0 < hello.node_incarnation <= known:\n            return []",
         "        if False:\n            return []",
         tests=(
-            "tests/unit/nodes/machine/ownership/test_agreement.py::"
+            "tests/laws/test_control_agreement.py::"
             "test_a_record_that_is_read_twice_or_late_or_from_a_node_that_is_gone_counts_once",
         ),
     ),

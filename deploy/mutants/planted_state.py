@@ -6,7 +6,7 @@ from deploy.mutants.model import Mutant
 
 SLOTS = "tests/laws/test_slots.py::"
 PREFIX = SLOTS + "test_a_slot_is_always_exactly_the_prefix_at_its_position"
-GATHERING = ("tests/unit/holon/tracks/test_insert_buffer.py", "tests/laws/test_gathered_inserts.py")
+GATHERING = ("tests/laws/test_gathered_inserts.py",)
 COMPLETE = SLOTS + "test_a_window_is_complete_when_the_last_partition_has_passed_end_and_lateness"
 ADMISSION = "tests/unit/holon/time/test_admission.py::"
 READER = "tests/integration/results/test_reader.py::"

@@ -13,7 +13,6 @@ import pytest
 
 from holon.columnar.loops import install
 from nodes.compiled import loading as compiled
-from nodes.compiled.loading import Compiled
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,16 +20,6 @@ def loops_are_compiled() -> None:
     """On a new machine a process compiles them: before ``nothing_starts``."""
     assert compiled.ensure(), "numba is part of the development environment"
     install(None)
-
-
-@pytest.fixture(scope="module")
-def loops() -> Iterator[Compiled]:
-    """The compiled loops; no others of this process have them."""
-    compiled.ensure()
-    found = compiled.loops()
-    install(None)
-    assert found is not None
-    yield found
 
 
 STARTS: tuple[tuple[Any, str], ...] = (

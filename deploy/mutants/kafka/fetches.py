@@ -5,6 +5,7 @@ from __future__ import annotations
 from deploy.mutants.model import Mutant
 
 STALLED = ("tests/unit/nodes/log/kafka/test_stalled_partitions.py",)
+SESSIONS = ("tests/unit/nodes/log/kafka/direct/test_session.py", "tests/laws/test_fetch_sessions.py")
 
 FETCHES = (
     Mutant(
@@ -12,35 +13,35 @@ FETCHES = (
         "nodes/log/kafka/direct/fetched/session.py",
         "                place.sent_offset = -1\n",
         "                pass\n",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
+        tests=SESSIONS,
     ),
     Mutant(
         "a partition that the broker has forgotten is not named again where its position is the same",
         "nodes/log/kafka/direct/fetched/session.py",
         "for where in places.keys() - self.places.keys():",
         "for where in ():",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
+        tests=SESSIONS,
     ),
     Mutant(
         "a partition that is no longer read stays in the session of fetches",
         "nodes/log/kafka/direct/fetched/session.py",
         "if where not in places]",
         "if where in ()]",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
+        tests=SESSIONS,
     ),
     Mutant(
         "of a partition that is paused records are requested",
         "nodes/log/kafka/direct/fetch_requests.py",
         "if where not in self._paused}",
         "if where}",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
+        tests=SESSIONS,
     ),
     Mutant(
         "a partition goes on behind records that were dropped while it was paused",
         "nodes/log/kafka/direct/fetch_requests.py",
         "return place is not None and place.offset == offset",
         "return place is not None",
-        tests=("tests/unit/nodes/log/kafka/direct/test_session.py",),
+        tests=SESSIONS,
     ),
     Mutant(
         "behind records that inflate too far the rest of an answer is read",

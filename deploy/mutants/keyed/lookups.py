@@ -7,7 +7,7 @@ from deploy.mutants.model import Mutant
 INDEX = ("tests/unit/wcrdt/test_int_index.py",)
 GATHERING = (
     "tests/unit/holon/program/test_gathered_handles.py",
-    "tests/unit/holon/tracks/test_insert_buffer.py",
+    "tests/laws/test_gathered_handles.py",
     "tests/laws/test_gathered_inserts.py",
 )
 SPANS = ("tests/unit/wcrdt/test_spans.py",)

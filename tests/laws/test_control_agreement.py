@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,7 +47,6 @@ control = st.one_of(
 histories = st.lists(control, max_size=50).map(lambda rest: [JOB, *rest])
 
 
-@pytest.mark.slow
 @given(histories, st.lists(st.integers(0, 51), max_size=8))
 def test_nodes_that_read_the_same_records_in_other_chunks_agree(
     history: list[m.ControlMessage], cuts: list[int]
@@ -84,7 +82,6 @@ def test_a_node_that_begins_at_a_checkpoint_agrees_with_those_that_read_from_the
     )
 
 
-@pytest.mark.slow
 @given(histories, st.data())
 def test_a_control_checkpoint_that_is_damaged_anywhere_is_refused(
     history: list[m.ControlMessage], data: st.DataObject
@@ -174,9 +171,3 @@ def _ask_everything(state: Ownership) -> dict[str, Any]:
         "watermark": state.durable_watermark(),
         "done": state.all_done(),
     }
-
-
-def test_facts_are_values() -> None:
-    claimed = f.PartitionClaimed(0, "a", 1, None)
-    assert replace(claimed) == claimed
-    assert len({claimed, replace(claimed)}) == 1
