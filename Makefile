@@ -73,7 +73,7 @@ tidy-changed: setup
 	$(BIN)/python -m tests.tidy --changed
 
 units: setup
-	nice -n 5 $(BIN)/python -m pytest -q -p tests.forks --forks 2 -m 'not slow' tests/unit
+	nice -n 3 $(BIN)/python -m pytest -q -p tests.forks --forks 2 -m 'not slow' tests/unit
 
 sim: setup ## simulate a fleet with faults from one seed: make sim SEED=7
 	$(call say,'5 s')
