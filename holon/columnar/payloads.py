@@ -139,8 +139,12 @@ class Texts(Spans, Sequence[str]):
         """The same texts in one buffer."""
         if isinstance(values, Texts):
             return values
-        encoded = BinaryColumn.of([value.encode("utf-8", "surrogatepass") for value in values])
-        return cls(encoded.buffer, encoded.starts, encoded.ends)
+        try:
+            encoded, are_unicode = [value.encode() for value in values], True
+        except UnicodeEncodeError:
+            encoded, are_unicode = [value.encode("utf-8", "surrogatepass") for value in values], False
+        column = BinaryColumn.of(encoded)
+        return cls(column.buffer, column.starts, column.ends, are_unicode=are_unicode)
 
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Texts:  # type: ignore[override]
         """The rows of an index, a mask or a slice; copies no bytes."""

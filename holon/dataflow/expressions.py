@@ -14,7 +14,7 @@ from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import applied, number_of, quick_of, truth
 from holon.dataflow.following.column_functions import as_list
 from holon.errors import USER_ERRORS
-from holon.formats.batch import Column
+from holon.formats.batch import Column, take_columns
 
 Indices = NDArray[np.intp]
 
@@ -22,8 +22,8 @@ Indices = NDArray[np.intp]
 class Fields(Protocol):
     """Rows by columns; ``known``: those of expressions that were evaluated for them."""
 
-    @property
-    def known(self) -> dict[Expression, Column]: ...
+    known: dict[Expression, Column]
+
     def __len__(self) -> int: ...
     def field(self, path: tuple[str, ...]) -> Column: ...
     def take(self, index: Indices) -> Self: ...
@@ -164,9 +164,36 @@ def decided(decision: Decision, rows: Fields) -> list[tuple[Indices, Leaf, Field
         return decided(decision.then if count else decision.otherwise, rows)
     found = []
     for branch, index in ((decision.then, np.flatnonzero(chosen)), (decision.otherwise, np.flatnonzero(~chosen))):
-        below = decided(branch, rows.take(index))
+        taken = rows.take(index)
+        taken.known = KnownAbove(rows.known, index)
+        below = decided(branch, taken)
         found += [(index[places], leaf, taken) for places, leaf, taken in below]
     return found
+
+
+class KnownAbove(dict[Expression, Column]):
+    """What was evaluated for some of these rows, and what was for all: those rows of it are gathered when asked for."""
+
+    __slots__ = ("_above", "_index")
+
+    def __init__(self, above: Mapping[Expression, Column], index: Indices) -> None:
+        super().__init__()
+        self._above, self._index = above, index
+
+    def get(self, expression: Expression) -> Column | None:  # type: ignore[override]
+        """The column for these rows; None where it is not known."""
+        found = super().get(expression)
+        if found is None:
+            above = self._above.get(expression)
+            if above is not None:
+                found = self[expression] = _rows_of(above, self._index)
+        return found
+
+
+def _rows_of(column: Column, index: Indices) -> Column:
+    if isinstance(column, tuple):
+        return tuple(_rows_of(part, index) for part in column)
+    return take_columns({"": column}, index)[""]
 
 
 def column_of(decision: Decision, rows: Fields) -> Column:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import Spans, Texts
 from holon.columnar.structs.columns import KINDS, Lists, column_of
-from holon.columnar.structs.lazy import LazyColumn, row_type
+from holon.columnar.structs.lazy import LazyColumn, ObjectColumn, row_type
 
 E = TypeVar("E")
 
@@ -95,7 +95,7 @@ def take_columns(columns: Columns, index: NDArray[np.intp]) -> dict[str, Column]
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
             taken[name] = column[index]
-        elif isinstance(column, Spans | LazyColumn | Lists):
+        elif isinstance(column, Spans | ObjectColumn | Lists):
             taken[name] = column.take(index)
         else:
             positions = positions or index.tolist()

@@ -20,6 +20,7 @@ _MICROS_OF_MINUTE = 60 * _MICROS_OF_SECOND
 _EXACT = 2**53
 """Every int up to it is a float."""
 _FEW = 16
+_SPARSE = 4
 
 
 class Datetimes(Sequence[datetime]):
@@ -45,6 +46,41 @@ class Datetimes(Sequence[datetime]):
     def clock(self, unit: int, most: int) -> Numbers:
         """A part of the time by its own clock: how many units of so many microseconds, from 0 to below ``most``."""
         return self._micros // unit % most
+
+    def numbers(self) -> tuple[Numbers, Numbers]:
+        """Microseconds by their own clocks since 1970, and zones."""
+        return self._micros, self._zones
+
+    @property
+    def are_local(self) -> bool:
+        """Whether no row has a zone."""
+        return bool((self._zones == LOCAL).all())
+
+    def utc_micros(self) -> Numbers | None:
+        """Microseconds since 1970 UTC, or by their own clocks where no row has a zone; None where some rows have."""
+        local = self._zones == LOCAL
+        if not local.any():
+            return self._micros - self._zones * _MICROS_OF_MINUTE
+        return self._micros if bool(local.all()) else None
+
+    def numbered_units(self, unit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """The first row of each unit of so many microseconds of their clocks, and the number of its unit for each row.
+
+        None where zones differ, or units are more than a quarter of the rows.
+        """
+        if not len(self._micros) or bool((self._zones != self._zones[0]).any()):
+            return None
+        units = self._micros // unit
+        units -= units.min()
+        span = int(units.max()) + 1
+        if span > _SPARSE * len(units):
+            _, firsts, numbers = np.unique(units, return_index=True, return_inverse=True)
+        else:
+            first = np.full(span, -1)
+            first[units[::-1]] = np.arange(len(units))[::-1]
+            there = first >= 0
+            firsts, numbers = first[there], (np.cumsum(there) - 1)[units]
+        return (firsts, numbers) if len(firsts) * 4 <= len(units) else None
 
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
         """The rows of an index, a mask or a slice."""

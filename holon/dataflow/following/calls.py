@@ -5,14 +5,17 @@ from __future__ import annotations
 import builtins
 import datetime as datetime_module
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timezone
 from types import MappingProxyType, NoneType
 from typing import Any, NoReturn
 
 from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.following.formats import is_marked
 from holon.dataflow.following.placeholders import NotAValue, Placeholder
 from holon.dataflow.following.stand_ins import STAND_INS, TIME_NAMES, StandInType, with_stand_ins
 from holon.dataflow.following.tables import TableStandIn
+from holon.dataflow.following.time_columns.forms import Strptime
+from holon.dataflow.following.time_columns.made import FromTimestamp
 from holon.dataflow.following.times import FROM_ISO
 
 
@@ -78,7 +81,22 @@ def _from_iso(text: Any) -> Any:
     return datetime.fromisoformat(text)
 
 
-_DATETIME = _TimeType("datetime", (), {"fromisoformat": staticmethod(_from_iso)})
+def _from_timestamp(timestamp: Any, tz: Any = None) -> Any:
+    if not isinstance(timestamp, Placeholder):
+        raise Untraceable("it uses datetime.fromtimestamp of what is no field")  # by the zone of this process
+    if not (tz is None or type(tz) is timezone):
+        raise Untraceable(f"it uses datetime.fromtimestamp with a {type(tz).__name__}")
+    return timestamp._holon_apply("fromtimestamp", FromTimestamp(tz), type=datetime)
+
+
+def _parsed(text: Any, form: Any, /) -> Any:
+    if isinstance(text, Placeholder) and type(form) is str and not is_marked(form):
+        return text._holon_apply("strptime", Strptime(form), type=datetime)
+    raise Untraceable("it uses datetime.strptime of what is no field, or with a form that is no constant")
+
+
+_OF_DATETIME = {"fromisoformat": _from_iso, "fromtimestamp": _from_timestamp, "strptime": _parsed}
+_DATETIME = _TimeType("datetime", (), {name: staticmethod(function) for name, function in _OF_DATETIME.items()})
 _DATETIME.real, _DATETIME.called = datetime, datetime
 
 

@@ -6,6 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.columnar.payloads import Texts
 from holon.formats.batch import Column
 
 
@@ -31,3 +35,31 @@ def as_list(column: Column) -> list[Any]:
         return column
     made = getattr(column, "tolist", None)
     return list(column) if made is None else made()
+
+
+def spread(values: list[Any], numbers: NDArray[Any]) -> Column:
+    """A column of the value of each number."""
+    column: Any = packed(values)
+    if isinstance(column, list):
+        return [column[number] for number in numbers.tolist()]
+    return column.take(numbers)
+
+
+def packed(values: list[Any]) -> Column:
+    """Texts and numbers as such a column, where all are of one type; else as they are."""
+    return Texts.of(values) if set(map(type, values)) == {str} else column_of(values)
+
+
+def column_of(values: list[Any]) -> Column:
+    """Numbers as an array, where all are of one type that has one."""
+    kind = type(values[0]) if len(set(map(type, values))) == 1 else None
+    dtype = None if kind is None else _DTYPES.get(kind)
+    if dtype is None:
+        return values
+    try:
+        return np.array(values, dtype)
+    except OverflowError:  # an int beyond 64 bits
+        return values
+
+
+_DTYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}

@@ -76,7 +76,7 @@ class ComposedTexts(Texts):
 
     def __init__(self, parts: Sequence[_TextPart], rows: int) -> None:
         self._parts, self._rows = parts, rows
-        self._reads, self._list, self.are_unicode = 0, None, False
+        self._reads, self._list, self.are_unicode = 0, None, all(map(_is_unicode, parts))
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("buffer", "starts", "ends"):  # they have no value yet
@@ -92,6 +92,13 @@ class ComposedTexts(Texts):
     def json_parts(self) -> list[Part]:
         """The texts as JSON; a row with a text that JSON has to escape is odd then, as ``compose`` has it."""
         return [b'"', *map(_quoted, self._parts), b'"']
+
+
+def _is_unicode(part: _TextPart) -> bool:
+    """Whether it has no half of a surrogate pair; numbers have none."""
+    if isinstance(part, Texts):
+        return part.are_unicode
+    return not isinstance(part, str) or not any("\ud800" <= letter <= "\udfff" for letter in part)
 
 
 def _whole(part: _TextPart) -> Part:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
 from types import NoneType
 from typing import Any, NoReturn
 
@@ -24,6 +23,7 @@ from holon.dataflow.following.declared import (
 from holon.dataflow.following.formats import is_marked
 from holon.dataflow.following.path import NEEDS_VALUE, Path
 from holon.dataflow.following.stand_ins import StandInType
+from holon.dataflow.following.time_columns.operators import operation
 from holon.dataflow.following.times import ATTRIBUTES, METHODS, Method, attribute
 
 _NEEDS_STRUCTS = "it asks for a type (isinstance, match, type): that of Structs is known, where a format has read them"
@@ -76,7 +76,7 @@ class Placeholder:
             return self._holon_field(self._holon_expression.path, self._holon_type, name)
         if self._holon_type is str and name in (*_TO_TEXT, *_OF_TEXT):
             return TextMethod(self, name)
-        if self._holon_type is date or self._holon_type is datetime:
+        if any(self._holon_type is one for one in ATTRIBUTES):
             if name in ATTRIBUTES[self._holon_type]:
                 return self._holon_apply(f".{name}", attribute(name))
             if name in METHODS[self._holon_type]:
@@ -117,10 +117,9 @@ class Placeholder:
         made = self._holon_path.apply(name, function, self._holon_expression, *map(expression_of, others))
         return Placeholder(made, self._holon_path, type)
 
-    def _holon_swapped(self, name: str, function: Callable[..., Any], left: Any) -> Placeholder:
-        return Placeholder(
-            self._holon_path.apply(name, function, expression_of(left), self._holon_expression), self._holon_path
-        )
+    def _holon_swapped(self, name: str, function: Callable[..., Any], left: Any, type: Any = None) -> Placeholder:
+        made = self._holon_path.apply(name, function, expression_of(left), self._holon_expression)
+        return Placeholder(made, self._holon_path, type)
 
     def __neg__(self) -> Placeholder:
         return self._holon_apply("-", operator.neg)
@@ -177,19 +176,29 @@ class FreePlaceholder(Placeholder):
     def _holon_apply(self, name: str, function: Callable[..., Any], *others: Any, type: Any = None) -> FreePlaceholder:
         return self._holon_further(name)
 
-    def _holon_swapped(self, name: str, function: Callable[..., Any], left: Any) -> FreePlaceholder:
+    def _holon_swapped(self, name: str, function: Callable[..., Any], left: Any, type: Any = None) -> FreePlaceholder:
         return self._holon_further(name)
 
     def _holon_divmod(self, left: Any, right: Any) -> tuple[Placeholder, Placeholder]:
         return self._holon_further("divmod"), self._holon_further("divmod")
 
 
+def _type_of(value: Any) -> Any:
+    return value._holon_type if isinstance(value, Placeholder) else type(value)
+
+
 def _binary(name: str, function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def forwards(self: Placeholder, other: Any) -> Placeholder:
-        return self._holon_apply(name, function, other)
+        typed = operation(name, self._holon_type, _type_of(other))
+        if typed is None:
+            return self._holon_apply(name, function, other)
+        return self._holon_apply(name, typed.function, other, type=typed.gives)
 
     def backwards(self: Placeholder, other: Any) -> Placeholder:
-        return self._holon_swapped(name, function, other)
+        typed = operation(name, _type_of(other), self._holon_type)
+        if typed is None:
+            return self._holon_swapped(name, function, other)
+        return self._holon_swapped(name, typed.function, other, type=typed.gives)
 
     return forwards, backwards
 

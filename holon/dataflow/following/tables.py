@@ -17,7 +17,7 @@ from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import is_none
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Apply
-from holon.dataflow.following.column_functions import ColumnFunction, as_list
+from holon.dataflow.following.column_functions import ColumnFunction, as_list, column_of, spread
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.placeholders import NotAValue, Placeholder, expression_of
 from holon.formats.batch import Column
@@ -41,15 +41,15 @@ class LookUp(ColumnFunction):
         if not all(fixed[1:]):
             return None
         if fixed[0]:
-            return _spread([self(*given)], np.zeros(rows, np.intp))
+            return spread([self(*given)], np.zeros(rows, np.intp))
         numbered = _numbered(keys)
         if numbered is None:
-            return _column(self._values(as_list(keys), others))
+            return column_of(self._values(as_list(keys), others))
         numbers, distinct = numbered
         try:
-            return _spread(self._values(distinct, others), numbers)
+            return spread(self._values(distinct, others), numbers)
         except LookupError:  # of which row first, their order does not show
-            return _column(self._values(as_list(keys), others))
+            return column_of(self._values(as_list(keys), others))
 
     def _values(self, keys: list[Any], others: Sequence[Any]) -> list[Any]:
         return list(map(getattr(self._table, self._method), keys, *map(repeat, others)))
@@ -73,29 +73,6 @@ def _numbered_ints(keys: NDArray[np.int64]) -> tuple[NDArray[Any], list[Any]] | 
     there = np.zeros(span, np.bool_)
     there[keys - least] = True
     return (np.cumsum(there) - 1)[keys - least], (np.flatnonzero(there) + least).tolist()
-
-
-def _spread(values: list[Any], numbers: NDArray[Any]) -> Column:
-    """The value of each number."""
-    column: Any = Texts.of(values) if set(map(type, values)) == {str} else _column(values)
-    if isinstance(column, list):
-        return [column[number] for number in numbers.tolist()]
-    return column.take(numbers)
-
-
-def _column(values: list[Any]) -> Column:
-    """Numbers as an array, where all are of one type that has one."""
-    kind = type(values[0]) if len(set(map(type, values))) == 1 else None
-    dtype = None if kind is None else _DTYPES.get(kind)
-    if dtype is None:
-        return values
-    try:
-        return np.array(values, dtype)
-    except OverflowError:  # an int beyond 64 bits
-        return values
-
-
-_DTYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
 class Key(ColumnFunction):

@@ -6,37 +6,16 @@ Of columns that the compiled loops have read these are numbers. All others are P
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from operator import attrgetter, methodcaller
-from typing import Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from holon.columnar.payloads import Texts
-from holon.columnar.structs.kinds import PRESENT
 from holon.columnar.structs.lazy import LazyColumn
-from holon.columnar.structs.times import Datetimes, datetimes_of
+from holon.columnar.structs.times import datetimes_of
 from holon.dataflow.following.column_functions import ColumnFunction, as_list
+from holon.dataflow.following.time_columns.made import DAY, SECOND, Durations, MadeTimes, of_each_unit
 from holon.formats.batch import Column
-
-
-class IsoTimes(LazyColumn):
-    """Times of texts, as numbers. Objects are made by Python of the texts, which is quicker."""
-
-    __slots__ = ("_texts",)
-
-    def __init__(self, texts: Texts, times: Datetimes) -> None:
-        super().__init__(times, np.full(len(texts), PRESENT))
-        self._texts, self._values = texts, times
-
-    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
-        """The rows of an index, a mask or a slice."""
-        assert isinstance(self._values, Datetimes)
-        return type(self)(self._texts.take(index), self._values.take(index))
-
-    def _made(self) -> list[Any]:
-        return list(map(datetime.fromisoformat, self._texts.tolist()))
 
 
 class FromIso(ColumnFunction):
@@ -50,14 +29,14 @@ class FromIso(ColumnFunction):
         (texts,) = given
         found = datetimes_of(texts) if isinstance(texts, Texts) else None
         if found is not None and not len(found[1]):
-            return IsoTimes(texts, found[0])
+            return MadeTimes(texts, datetime.fromisoformat, found[0])
         return list(map(datetime.fromisoformat, as_list(texts)))
 
 
 class Attribute(ColumnFunction):
     """An attribute of each value; ``part``: by which unit and number of these a clock gives it."""
 
-    def __init__(self, name: str, part: tuple[int, int] | None) -> None:
+    def __init__(self, name: str, part: tuple[int, int | None] | None) -> None:
         self._of = attrgetter(name)
         self._part = part
 
@@ -66,10 +45,17 @@ class Attribute(ColumnFunction):
 
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
         """Numbers, where the column has those of its times."""
-        found = given[0].datetimes() if isinstance(given[0], LazyColumn) else None
-        if found is not None and self._part is not None:
-            return found.clock(*self._part)
-        return list(map(self._of, as_list(given[0])))
+        (column,) = given
+        if isinstance(column, Durations) and self._part is not None:
+            return column.clock(*self._part)
+        if isinstance(column, LazyColumn):
+            found = column.datetimes()
+            if found is not None and self._part is not None and self._part[1] is not None:
+                return found.clock(self._part[0], self._part[1])
+            of_days = of_each_unit(self._of, column, DAY) if self._part is None else None
+            if of_days is not None:
+                return of_days
+        return list(map(self._of, as_list(column)))
 
 
 class Method(ColumnFunction):
@@ -90,23 +76,54 @@ class Method(ColumnFunction):
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
         """Numbers, where the column has those of its times."""
         own, *others = given
-        if self._name == "timestamp" and not others and isinstance(own, LazyColumn):
-            found = own.datetimes()
-            seconds = None if found is None else found.timestamps()
-            if seconds is not None:
-                return seconds
-        return list(map(self._with(others), as_list(own))) if all(fixed[1:]) and not fixed[0] else None
+        if fixed[0] or not all(fixed[1:]):
+            return None
+        found = None
+        if isinstance(own, LazyColumn):
+            found = self._of_times(own, others)
+        elif isinstance(own, Durations) and not others and self._name == "total_seconds":
+            found = own.seconds()
+        return list(map(self._with(others), as_list(own))) if found is None else found
+
+    def _of_times(self, own: LazyColumn, others: Sequence[Any]) -> Column | None:
+        times = own.datetimes()
+        if times is None:
+            return None
+        if self._name == "timestamp" and not others:
+            return times.timestamps()
+        unit = self._unit(others)
+        return None if unit is None else of_each_unit(self._with(others), own, unit)
+
+    def _unit(self, others: Sequence[Any]) -> int | None:
+        """Microseconds within which the method gives one value; None: it may differ for each."""
+        if self._name in ("date", "isoweekday", "toordinal", "weekday") and not others:
+            return DAY
+        if self._name == "isoformat" and others and type(others[-1]) is str:
+            return _UNITS_OF_ISO.get(others[-1])
+        if self._name != "strftime" or len(others) != 1 or type(others[0]) is not str or "%f" in others[0]:
+            return None
+        fields = set(others[0].split("%")[1:]) if "%%" not in others[0] else {""}
+        letters = {field[:1] for field in fields}
+        return next((unit for unit, known in _UNITS_OF_FIELDS if letters <= known), SECOND)
 
 
+_DATES = frozenset("YmdjaAbByuwGVUW")
+_UNITS_OF_FIELDS = ((DAY, _DATES), (3600 * SECOND, _DATES | set("HIpzZ")), (60 * SECOND, _DATES | set("HIpzZMR")))
+"""Microseconds within which ``strftime`` gives one text, by its fields."""
+_UNITS_OF_ISO = {"hours": 3600 * SECOND, "minutes": 60 * SECOND, "seconds": SECOND}
 FROM_ISO = FromIso()
-_SECOND = 1_000_000
 _CLOCK = {
-    "hour": (3600 * _SECOND, 24),
-    "minute": (60 * _SECOND, 60),
-    "second": (_SECOND, 60),
-    "microsecond": (1, _SECOND),
+    "hour": (3600 * SECOND, 24),
+    "minute": (60 * SECOND, 60),
+    "second": (SECOND, 60),
+    "microsecond": (1, SECOND),
 }
-ATTRIBUTES: Mapping[Any, Sequence[str]] = {date: ("day", "month", "year"), datetime: ("day", "month", "year", *_CLOCK)}
+_OF_DURATION = {"days": (DAY, None), "seconds": (SECOND, 86_400), "microseconds": (1, SECOND)}
+ATTRIBUTES: Mapping[Any, Sequence[str]] = {
+    date: ("day", "month", "year"),
+    datetime: ("day", "month", "year", *_CLOCK),
+    timedelta: tuple(_OF_DURATION),
+}
 """Attributes of a type that are ints."""
 _OF_DAYS: Mapping[str, Any] = {
     "isoformat": str,
@@ -118,9 +135,13 @@ _OF_DAYS: Mapping[str, Any] = {
 METHODS: Mapping[Any, Mapping[str, Any]] = {
     date: _OF_DAYS,
     datetime: {**_OF_DAYS, "astimezone": datetime, "date": date, "replace": datetime, "timestamp": None},
+    timedelta: {"total_seconds": None},
 }
 """Methods of a type, with the types of texts and times that they give."""
-_PARTS = {name: Attribute(name, _CLOCK.get(name)) for name in ATTRIBUTES[datetime]}
+_PARTS = {
+    **{name: Attribute(name, _CLOCK.get(name)) for name in ATTRIBUTES[datetime]},
+    **{name: Attribute(name, part) for name, part in _OF_DURATION.items()},
+}
 
 
 def attribute(name: str) -> Attribute:

@@ -22,7 +22,7 @@ from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.compiling import FieldFunction
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Decision, Field, Leaf, decided, joined, leaf_column
-from holon.dataflow.following.column_functions import as_list
+from holon.dataflow.following.column_functions import as_list, packed
 from holon.dataflow.following.declared import field_types, may_be_none
 from holon.dataflow.following.path import Path
 from holon.dataflow.outputs.json_rows import json_rows
@@ -217,7 +217,7 @@ class _RecordEffects:
             if leaf.raises:
                 return None
             for one in leaf.inserts:
-                made = _Part(places, leaf_column(one.element, taken), leaf_column(one.ts_ms, taken))
+                made = _Part(places, _packed(leaf_column(one.element, taken)), leaf_column(one.ts_ms, taken))
                 parts.setdefault(one.state, []).append(made)
             outputs += [_emitted(each, places, taken) for each in leaf.emits]
         return ColumnEffects([_joined(state, found, len(batch)) for state, found in parts.items()], outputs)
@@ -240,6 +240,13 @@ class _Part(NamedTuple):
     places: NDArray[np.intp]
     elements: Any
     ts_ms: Column
+
+
+def _packed(elements: Any) -> Any:
+    """Columns of elements; objects that are all texts or numbers as columns of these, which states check at once."""
+    if isinstance(elements, tuple):
+        return tuple(map(_packed, elements))
+    return packed(elements) if isinstance(elements, list) else elements
 
 
 def _joined(state: str, parts: Sequence[_Part], rows: int) -> ColumnInserts:
