@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from itertools import product, repeat
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.columnar.structs.columns import Lists
 from holon.columnar.structs.lazy import LazyColumn
-from holon.dataflow.following.column_functions import ColumnFunction, as_list
+from holon.dataflow.following.column_functions import ColumnFunction, as_list, column_of
 from holon.dataflow.following.formats import Formatted
+from holon.dataflow.following.matches import Matches
+from holon.dataflow.following.separated import Separated
 from holon.formats.batch import Column
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -28,6 +31,8 @@ def truth(column: Column) -> NDArray[np.bool_]:
     """``bool`` of each row."""
     if isinstance(column, np.ndarray):
         return column.astype(np.bool_, copy=False)
+    if isinstance(column, Matches):
+        return column.there
     rows = as_list(column)
     return np.fromiter(map(bool, rows), np.bool_, len(rows))
 
@@ -55,6 +60,14 @@ def rest_of(left: Any, right: Any, quotient: Any) -> Any:
 def quick_of(function: Callable[..., Any]) -> Quick | None:
     """The function of whole columns, where there is one. It gives None for what goes row by row."""
     return _QUICK.get(function)
+
+
+def computed(function: Callable[..., Any], given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column:
+    """The function of each row, by the quickest way; raises as ``applied``."""
+    quick = quick_of(function) if rows else None
+    numbers = [number_of(one) if same else one for one, same in zip(given, fixed, strict=True)]
+    found = None if quick is None else quick(*numbers)
+    return applied(function, given, fixed, rows) if found is None else found
 
 
 def applied(function: Callable[..., Any], given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column:
@@ -227,7 +240,7 @@ def _absolute(column: Any) -> Column | None:
 
 
 def _length(column: Any) -> Column | None:
-    if isinstance(column, Lists):
+    if isinstance(column, Lists | Separated):
         return column.lengths()
     if isinstance(column, BinaryColumn) or (isinstance(column, Texts) and not int(column.buffer.max(initial=0)) >> 7):
         return column.ends - column.starts
@@ -256,6 +269,16 @@ def _floating(column: Any) -> Column | None:
     return None if numbers is None else numbers[0].astype(np.float64)
 
 
+def _root(column: Any) -> Column | None:
+    numbers = _numbers(column)
+    return None if numbers is None or bool((numbers[0] < 0).any()) else np.sqrt(numbers[0])
+
+
+def _of_texts_too(kind: type, function: Quick) -> Quick:
+    """The numbers that Python reads of texts, as an array where they fit."""
+    return lambda column: column_of(list(map(kind, as_list(column)))) if isinstance(column, Texts) else function(column)
+
+
 def _text(column: Any) -> Column | None:
     if isinstance(column, Texts):
         return column
@@ -279,7 +302,7 @@ def nones(column: Column) -> NDArray[np.bool_]:
 
 
 def _nones(column: Any) -> Any:
-    if isinstance(column, LazyColumn):
+    if isinstance(column, LazyColumn | Matches):
         return column.nones()
     return np.zeros(len(column), np.bool_) if isinstance(column, np.ndarray | Texts) else None
 
@@ -303,9 +326,13 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     is_none: _nones,
     is_there: _there,
     len: _length,
-    int: _of_one(_to_ints(np.trunc)),
-    float: _of_one(_floating),
+    int: _of_one(_of_texts_too(int, _to_ints(np.trunc))),
+    float: _of_one(_of_texts_too(float, _floating)),
     round: _of_one(_to_ints(np.rint)),
     str: _of_one(_text),
+    math.ceil: _to_ints(np.ceil),
+    math.floor: _to_ints(np.floor),
+    math.trunc: _to_ints(np.trunc),
+    math.sqrt: _root,
     **{each: _of_bits(each) for each in (operator.and_, operator.or_, operator.xor)},
 } | {each: _comparison(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)}

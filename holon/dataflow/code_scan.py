@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import builtins
-import datetime as datetime_module
 import dis
 import enum
 import gc
 from abc import ABCMeta
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from functools import cached_property
 from types import CellType, CodeType, FunctionType, MappingProxyType, NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Self, Union, get_args, get_origin
 
 import msgspec
 
+from holon.dataflow.following.attempts import CAUGHT, Unread, read_clauses
 from holon.dataflow.following.nested_code import codes_of
-from holon.dataflow.following.stand_ins import STAND_INS
+from holon.dataflow.following.stand_ins import STAND_INS, is_named
 from wcrdt.lattice import Lattice
 
 _PURE_BUILTINS = frozenset(["abs", "divmod", "isinstance", "max", "min", *STAND_INS])
 """They use the operators or the class of what they are given, or have a stand-in that does."""
-_PLAIN = (type(None), bool, int, float, str, bytes, date, timedelta, timezone)
+_PLAIN = (type(None), bool, int, float, str, bytes, Decimal, date, timedelta, timezone)
 _REFUSED = {
     "IS_OP": "`is`",
     "IMPORT_NAME": "import",
@@ -43,7 +44,18 @@ _REFUSED = {
 
 
 class Untraceable(Exception):
-    """A function cannot be followed with placeholders; the message names what it does."""
+    """A function cannot be followed with placeholders; the message names what it does, and ``place`` where."""
+
+    place = ""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} ({self.place})" if self.place else super().__str__()
+
+    def placed(self, code: CodeType, line: int | None) -> Self:
+        """Itself, at a line of some code unless it has a place."""
+        if not self.place and line is not None:
+            self.place = f"{code.co_filename.rpartition('/')[2]}:{line}"
+        return self
 
 
 def scan(function: Any, known: Sequence[Any] = ()) -> bool:
@@ -101,33 +113,58 @@ def _scan(function: FunctionType, found: _Found) -> bool:
     held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for code in codes_of(function.__code__):
         if code.co_exceptiontable:
-            raise Untraceable("it uses try, with or a comprehension")
+            _check_clauses(function, code)
         if code.co_flags & (0x20 | 0x80 | 0x200):
             raise Untraceable("it is a generator, or async")
         asks |= _scan_code(function, code, held, found)
     return asks
 
 
+def _check_clauses(function: FunctionType, code: CodeType) -> None:
+    try:
+        read_clauses(code, lambda name: global_of(function, name))
+    except Unread as error:
+        raise Untraceable(str(error)) from None
+
+
 def _scan_code(function: FunctionType, code: CodeType, held: Mapping[str, CellType], found: _Found) -> bool:
     """As ``scan``, of the function's code or of one that is written within it."""
     asks = False
     before: list[dis.Instruction] = []
+    line: int | None = code.co_firstlineno
     for step in dis.get_instructions(code):
-        # Behind a jump the value on top may be another one.
-        on_top = None if step.is_jump_target or not before else before[-1]
-        if step.opname.endswith(("_NONE", "_NOT_NONE")):
-            asks |= [one.opname for one in before[-2:]] != ["MATCH_CLASS", "COPY"]
-        elif step.opname == "IS_OP" and on_top is not None and on_top.opname == "LOAD_CONST" and on_top.argval is None:
-            asks = True
-        elif step.opname in _REFUSED and not (step.opname == "IS_OP" and _is_kind(_named(function, held, on_top))):
-            raise Untraceable(f"it uses {_REFUSED[step.opname]}")
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            asks |= _check_name(step.argval, global_of(function, step.argval), found)
-        elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
-            asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), found)
-        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            found.attributes.add(step.argval)
+        placed = None if step.positions is None else step.positions.lineno
+        line = line if placed is None else placed
+        try:
+            asks |= _scan_step(function, step, before, held, found)
+        except Untraceable as error:
+            raise error.placed(code, line) from None
         before.append(step)
+    return asks
+
+
+def _scan_step(
+    function: FunctionType,
+    step: dis.Instruction,
+    before: Sequence[dis.Instruction],
+    held: Mapping[str, CellType],
+    found: _Found,
+) -> bool:
+    asks = False
+    # Behind a jump the value on top may be another one.
+    on_top = None if step.is_jump_target or not before else before[-1]
+    if step.opname.endswith(("_NONE", "_NOT_NONE")):
+        asks |= [one.opname for one in before[-2:]] != ["MATCH_CLASS", "COPY"]
+    elif step.opname == "IS_OP" and on_top is not None and on_top.opname == "LOAD_CONST" and on_top.argval is None:
+        asks = True
+    elif step.opname in _REFUSED and not (step.opname == "IS_OP" and _is_kind(_named(function, held, on_top))):
+        raise Untraceable(f"it uses {_REFUSED[step.opname]}")
+    if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+        asks |= _check_name(step.argval, global_of(function, step.argval), found)
+    elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in held:
+        asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), found)
+    elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+        found.attributes.add(step.argval)
     return asks
 
 
@@ -160,7 +197,7 @@ def global_of(function: FunctionType, name: str) -> Any:
 def _check_name(name: str, value: Any, found: _Found) -> bool:
     if isinstance(value, FunctionType):
         return _scan(value, found)
-    if any(value is one for one in found.known) or value is datetime or value is datetime_module:
+    if any(value is one for one in found.known) or is_named(value):
         return False
     found.classes.update(dict.fromkeys(_enums_in(value)))
     structs = _structs_in(value)
@@ -193,6 +230,8 @@ def _is_kind(value: Any) -> bool:
 
 def _is_pure(name: str, value: Any) -> bool:
     """A lattice's class, or one of Python's functions that use the operators of what they are given."""
+    if any(value is one for one in CAUGHT):
+        return True
     if name in _PURE_BUILTINS and value is getattr(builtins, name):
         return True
     return isinstance(value, type) and (issubclass(value, Lattice) or value in (timedelta, timezone))

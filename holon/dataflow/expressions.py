@@ -172,7 +172,7 @@ def decided(decision: Decision, rows: Fields) -> list[tuple[Indices, Leaf, Field
 
 
 class KnownAbove(dict[Expression, Column]):
-    """What was evaluated for some of these rows, and what was for all: those rows of it are gathered when asked for."""
+    """Columns of some rows, beside those of all rows: of these the rows are gathered when they are asked for."""
 
     __slots__ = ("_above", "_index")
 

@@ -196,7 +196,9 @@ def aggregates_of(
     try:
         follow_all_ways(function, lambda path: FollowedGroup(path, found, parts, flags))
     except Untraceable as error:
-        raise FlowError(f"which aggregates the function needs cannot be known: {error}") from error
+        raise FlowError(
+            f"which aggregates the function needs cannot be known: {error}. Compute values of rows by map before key_by"
+        ) from error
     return found
 
 

@@ -107,16 +107,19 @@ def _follow(
     waiting: list[tuple[bool, ...]] = [()]
     with_others = replaced(function)
     may_format = cache(partial(keeps_texts_whole, function, global_of))
+    interned: dict[Any, Apply] = {}
     while waiting:
         answers = waiting.pop()
-        path = Path(answers, asks_none, may_format, is_checked)
+        path = Path(answers, asks_none, may_format, is_checked, interned)
         try:
             with path.being_followed():
                 leaf = end_of(with_others(*arguments(path)), path)
-        except (Untraceable, FlowError):
+        except Untraceable as error:
+            raise _placed(error) from None
+        except FlowError:
             raise
         except USER_ERRORS as error:
-            if called is None or not (path.has_none or isinstance(error, LacksAttribute)):
+            if called is None or not (path.has_none or path.has_raised or isinstance(error, LacksAttribute)):
                 raise Untraceable(f"with a placeholder it raises {type(error).__name__}: {error}") from error
             leaf = called  # rows of this way, if there are any, raise it
         paths.append((path, leaf))
@@ -125,6 +128,18 @@ def _follow(
         if len(paths) + len(waiting) > MAX_PATHS:
             raise Untraceable(f"it has more than {MAX_PATHS} ways through it")
     return _tree([(path.taken, leaf) for path, leaf in paths])
+
+
+def _placed(error: Untraceable) -> Untraceable:
+    """At the last line of a function that is followed."""
+    trace = error.__traceback__
+    while trace is not None:
+        code, name = trace.tb_frame.f_code, str(trace.tb_frame.f_globals.get("__name__", ""))
+        if not name.startswith("holon."):
+            error.place = ""  # that function has called others
+            error.placed(code, trace.tb_lineno)
+        trace = trace.tb_next
+    return error
 
 
 def _tree(paths: list[tuple[list[Taken], Leaf]]) -> Decision:

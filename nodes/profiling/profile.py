@@ -172,9 +172,9 @@ def _advice(job: Job, profile: Profile) -> list[str]:
     for one in profile.process:
         if one.reason is not None:
             found.append(
-                f"each record of {one.topic} becomes an object, since {one.reason}: what process inserts is known by "
-                f"columns where it is written with fields, operators, if, look-ups in dicts of constants and "
-                f"datetime.fromisoformat alone; process_batch takes columns itself"
+                f"each record of {one.topic} becomes an object, since {one.reason}: process goes by columns without "
+                f"loops and other libraries, with fields, operators, if, try, methods of texts and times, items of "
+                f"dicts, math, re and Decimal; process_batch takes columns itself"
             )
     by_msgspec = [column.name for column in profile.columns if not column.compiled]
     if by_msgspec and shares.get(stages.DECODE, 0.0) > LARGE_SHARE:

@@ -27,8 +27,16 @@ TIME_TEXTS = (
 )
 NO_TIMES = ("2026-02-30T00:00:00Z", "2026-11-24T24:00:00", "", "web", "\u0662026-11-24")
 """Texts of which ``datetime.fromisoformat`` makes a time, and of which it makes none."""
+TEXTS = ("", "web", "app", "Z\u00fcrich", "7", "-2.5", "e=b", "1_0", "a b", "24/11/2026 02:30", "nan")
+"""Texts: some are numbers, pairs, or times by a form."""
 IMPORTS = """
+import math
+import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from math import floor
+LINE = re.compile(r"(?P<first>[a-z]+)([=.])?")
+RATE = Decimal("1.5")
 from types import MappingProxyType
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIZES = {"web": 1, "app": 2, "": 2**53 + 1}
@@ -61,6 +69,37 @@ INTS_OF_TABLES = ("SIZES[{0}.t]", "SIZES.get({0}.t, 0)", "SIZES.get({0}.t, {0}.a
 OF_TABLES = (*INTS_OF_TABLES, "SHARES[{0}.a]", "SHARES.get({0}.x, 1)", "NAMES[{0}.t]", "NAMES.get({0}.t)",
              "NAMES.get({0}.s, {0}.t).upper()", "MAYBE[{0}.t]", "SHARES[{0}.t]", "MAYBE.get({0}.a)")  # fmt: skip
 """Expressions of a row."""
+OF_PARTS = (
+    '{0}.t.split("e")[0]', '{0}.t.split("e")[1]', '{0}.t.split("e")[-1]', '{0}.t.split()[0]', '{0}.t.split("eb", 1)[1]',
+    '{0}.t.partition("e")[0]', '{0}.t.partition("e")[2]', '{0}.t.rpartition("b")[0]', '{0}.t.rpartition("b")[2]',
+    '{0}.t.partition("e")[1]', '{0}.t.rpartition("b")[1]', '{0}.t.rsplit("p", maxsplit=1)[0]', '{0}.t[:2]', '{0}.t[0]',
+    '{0}.t[-1].upper()', '{0}.t.zfill(5)', '{0}.g["web"]', '{0}.g[{0}.t]', '{0}.g.get({0}.t, 0)', '{0}.g.get("app")',
+    'LINE.match({0}.t)["first"]', 'LINE.search({0}.t).group(2)', 're.search("e(b)", {0}.t).group()',
+    'LINE.fullmatch({0}.t).groups()', 'datetime.strptime({0}.t, "%d/%m/%Y %H:%M")',
+    'datetime.strptime({0}.d, "%Y-%m-%dT%H:%M:%S%z")', 'datetime.fromtimestamp({0}.x, UTC).strftime("%H:%M")',
+    'datetime.fromtimestamp({0}.a, tz=UTC).date()', 'datetime.fromtimestamp({0}.x, UTC).isoformat()',
+    '(datetime.fromtimestamp({0}.x, UTC) + timedelta(hours=1)).isoformat()', 'Decimal({0}.t)', 'Decimal({0}.a) * RATE',
+)  # fmt: skip
+INTS_OF_PARTS = (
+    'len({0}.t.split("e"))', 'int({0}.t)', '{0}.t.count("e")', 'len({0}.g)', 'int("web" in {0}.g)', 'math.floor({0}.x)',
+    'math.ceil({0}.x)', 'floor({0}.a)', 'datetime.fromtimestamp({0}.x, UTC).weekday()', 'len({0}.t.split())',
+    '(datetime.fromtimestamp({0}.x, UTC) - EPOCH) // timedelta(seconds=1)',
+    '(datetime.fromtimestamp({0}.a, UTC) - datetime.fromisoformat({0}.d)).days',
+    'int(datetime.fromtimestamp({0}.a, UTC) >= datetime.fromisoformat({0}.d))',
+    'int(datetime.fromtimestamp({0}.x, UTC) - EPOCH > timedelta(hours=2))',
+    'int((datetime.fromtimestamp({0}.x, UTC) - EPOCH).total_seconds())', 'int(Decimal({0}.a) * RATE)',
+)  # fmt: skip
+FLOATS_OF_PARTS = ("math.hypot({0}.a, {0}.x)", "math.sqrt({0}.x)", "math.log({0}.x)", "round(math.sin({0}.x), 3)",
+                   "float({0}.t)", "math.sqrt({0}.a)", "(datetime.fromtimestamp({0}.x, UTC) - EPOCH).total_seconds()",
+                   "(datetime.fromtimestamp({0}.x, UTC) - EPOCH) / timedelta(hours=1)")  # fmt: skip
+"""Expressions of parts of a row's fields."""
+ATTEMPTS = (("int({0}.t)", "ValueError"), ("float({0}.t)", "ValueError"), ("{0}.g[{0}.t]", "KeyError"),
+            ("{0}.a // {0}.g[{0}.t]", "ZeroDivisionError"), ("SIZES[{0}.t]", "(KeyError, ValueError)"),
+            ('{0}.t.split("e")[1]', "IndexError"),
+            ("{0}.a / {0}.x", "ZeroDivisionError"), ("int({0}.t) // {0}.a", "ZeroDivisionError"),
+            ("datetime.fromisoformat({0}.d).hour", "ValueError"), ("int({0}.t.partition('e')[2])", "ValueError"),
+            ("math.sqrt({0}.x)", "ValueError"), ("len({0}.t) % {0}.a", "ValueError"))  # fmt: skip
+"""Expressions that may fail, and the classes that are caught, which are not always those."""
 
 
 def imported(text: str, imports: str = "") -> Callable[[Any], Any]:
@@ -81,7 +120,7 @@ def imported(text: str, imports: str = "") -> Callable[[Any], Any]:
 def outcome(function: Callable[[Any], Any], row: Any) -> str:
     try:
         return repr(function(row))
-    except (ArithmeticError, LookupError, TypeError, AttributeError, ValueError) as error:
+    except (ArithmeticError, LookupError, TypeError, AttributeError, ValueError, OSError) as error:
         return f"raises {type(error).__name__}"
 
 

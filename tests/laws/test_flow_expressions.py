@@ -16,12 +16,17 @@ from holon.columnar.structs.kinds import NULL, PRESENT
 from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.rows import Rows
 from tests.laws.row_functions import (
+    ATTEMPTS,
+    FLOATS_OF_PARTS,
     IMPORTS,
     INTS_OF_A_TIME,
+    INTS_OF_PARTS,
     INTS_OF_TABLES,
     NO_TIMES,
     OF_A_TIME,
+    OF_PARTS,
     OF_TABLES,
+    TEXTS,
     TIME_TEXTS,
     check_same,
     imported,
@@ -47,6 +52,7 @@ class Row(msgspec.Struct):
     s: str | None = ""
     p: Inner | None = None
     d: str = "2026-11-24T02:30:00Z"
+    g: dict[str, int] = {}
 
 
 INTS = st.sampled_from(EDGES) | st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9)
@@ -58,18 +64,19 @@ ROWS = st.lists(
         INTS,
         FLOATS,
         st.booleans(),
-        st.sampled_from(["", "web", "app", "Zürich", "we"]),
+        st.sampled_from(TEXTS),
         st.none() | INTS,
         st.none() | st.sampled_from(["", "web"]),
         st.none() | st.builds(Inner, INTS, st.none() | st.sampled_from(["", "web"])),
         st.sampled_from(TIME_TEXTS) | st.sampled_from(NO_TIMES),
+        st.dictionaries(st.sampled_from(TEXTS[:3]), st.integers(-1, 3), max_size=2),
     ),
     max_size=12,
 )
 
 A_TIME = "datetime.fromisoformat(r.d)"
 TIMES = st.sampled_from([one.format(A_TIME) for one in INTS_OF_A_TIME])
-LOOK_UPS = st.sampled_from([one.format("r") for one in INTS_OF_TABLES])
+LOOK_UPS = st.sampled_from([one.format("r") for one in INTS_OF_TABLES + INTS_OF_PARTS + FLOATS_OF_PARTS])
 FIELDS = st.sampled_from(["r.a", "r.b", "r.f", "r.x"])
 NUMBERS = st.recursive(
     st.sampled_from(["r.a", "r.b", "r.x", "r.f", "len(r.t)", "0", "1", "3", "-7", "0.5", str(2**63), str(2**53 + 1)])
@@ -137,11 +144,31 @@ PIECES = st.one_of(
     st.just(("r.t", "")),
 ).map(lambda p: f"{{{p[0]}{p[1]}}}")
 FORMATS = st.lists(PIECES | st.sampled_from(["ü", "{{"]), min_size=1, max_size=3).map(lambda p: f"f'{''.join(p)}'")
+MATCHES = st.builds(
+    "def function(r):\n    match = LINE.{}(r.t)\n    if {}:\n        return {}\n    return {}, match.{}".format,
+    st.sampled_from(["match", "search", "fullmatch"]),
+    st.sampled_from(["match is None", "not match"]),
+    NUMBERS,
+    NUMBERS,
+    st.sampled_from(["group(2)", "groups()", 'group("first", 2)']),
+)
+UNPACKED = st.sampled_from(["e", "b", " "]).map(
+    lambda separator: f'def function(r):\n    one, other = r.t.split("{separator}")\n    return other, one.upper()'
+)
+CAUGHT = st.builds(
+    lambda attempt, failed, other: (
+        f"def function(r):\n    try:\n        value = {attempt[0].format('r')}\n"
+        f"    except {attempt[1]}:\n        {failed}\n    return value, {other}"
+    ),
+    st.sampled_from(ATTEMPTS),
+    st.sampled_from(["return r.b", "value = 0", "value = r.t", "value = -r.b"]),
+    NUMBERS,
+)
 FUNCTIONS = st.one_of(
     NUMBERS,
     FORMATS,
     st.sampled_from([one.format(A_TIME) for one in OF_A_TIME]),
-    st.sampled_from([one.format("r") for one in OF_TABLES]),
+    st.sampled_from([one.format("r") for one in OF_TABLES + OF_PARTS]),
     st.tuples(CONDITIONS, FORMATS, FORMATS, NUMBERS).map(lambda p: f"({p[1]} if {p[0]} else ({p[2]}, {p[3]}))"),
     CONDITIONS,
     st.tuples(CONDITIONS, CONDITIONS).map(lambda p: f"{p[0]} and not ({p[1]})"),
@@ -169,6 +196,7 @@ def columns(rows: list[Row], lazy: bool = False) -> Rows:
         "f": np.array([row.f for row in rows], np.bool_),
         "t": Texts.of([row.t for row in rows]),
         "d": Texts.of([row.d for row in rows]),
+        "g": [row.g for row in rows],
         "n": lazily([row.n for row in rows], int_column, 0) if lazy else [row.n for row in rows],
         "s": lazily([row.s for row in rows], Texts.of, "") if lazy else [row.s for row in rows],
         "p": [row.p for row in rows],
@@ -180,6 +208,11 @@ def columns(rows: list[Row], lazy: bool = False) -> Rows:
 @given(FUNCTIONS, ROWS, st.integers(0, 12))
 @example("lambda r: max(int(r.x), r.a // r.b)", [Row(0, 0, float("inf"), False, "")], 0)  # both sides fail
 def test_columns_give_what_python_gives_row_by_row(text: str, rows: list[Row], cut: int) -> None:
+    check(text, rows, cut)
+
+
+@given(MATCHES | UNPACKED | CAUGHT, ROWS, st.integers(0, 12))
+def test_functions_with_errors_and_matches_give_what_python_gives(text: str, rows: list[Row], cut: int) -> None:
     check(text, rows, cut)
 
 

@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 
 from holon.dataflow.record_functions.followed import followed_sources
 from tests.laws.row_functions import (
+    ATTEMPTS,
+    FLOATS_OF_PARTS,
     IMPORTS,
     INTS_OF_A_TIME,
+    INTS_OF_PARTS,
     INTS_OF_TABLES,
     NO_TIMES,
     OF_A_TIME,
+    OF_PARTS,
     OF_TABLES,
+    TEXTS,
     TIME_TEXTS,
     imported,
 )
@@ -33,7 +38,7 @@ EVENTS = st.fixed_dictionaries(
         "a": INTS | st.sampled_from([2**63, 10**30, "one", None, 1.5]),
         "x": st.sampled_from([0.0, -0.0, 0.5, 1e308, 7, "no"]) | st.floats(allow_nan=False, allow_infinity=False),
         "f": st.booleans(),
-        "t": st.sampled_from(["", "web", "app", "Zürich", '"\\', "\x00"]),
+        "t": st.sampled_from([*TEXTS, '"\\', "\x00"]),
     },
     optional={
         "n": st.none() | INTS,
@@ -41,6 +46,7 @@ EVENTS = st.fixed_dictionaries(
         "p": st.none() | st.fixed_dictionaries({"city": st.sampled_from(["Bern", "Rom"])}, optional={"zone": INTS}),
         "tags": st.lists(st.sampled_from(["a", "b"]), max_size=3),
         "d": st.sampled_from(TIME_TEXTS) | st.sampled_from(NO_TIMES),
+        "g": st.dictionaries(st.sampled_from(TEXTS[:3]), st.integers(-1, 3), max_size=2),
         "other": st.integers(),
     },
 )
@@ -72,13 +78,19 @@ INTEGERS = _sampled(
      "0 if event.n is None else event.n", "self.limit", "event.a * event.a"],
     [one.format(A_TIME) for one in INTS_OF_A_TIME],
     [one.format("event") for one in INTS_OF_TABLES],
+    [one.format("event") for one in INTS_OF_PARTS],
 )  # fmt: skip
-NUMBERS = INTEGERS | st.sampled_from(["event.x", "event.x / event.a", "event.n", "max(event.a, event.x)", "event.f"])
+NUMBERS = (
+    INTEGERS
+    | st.sampled_from([one.format("event") for one in FLOATS_OF_PARTS])
+    | st.sampled_from(["event.x", "event.x / event.a", "event.n", "max(event.a, event.x)", "event.f"])
+)
 KEYS = _sampled(
     ["event.t", "event.a", "event.s", "event.t.upper()", "self.name", "event.p.city", "event.f",
      '(event.t, "b")', "(event.t, event.a)", 'f"{event.t}/{event.a:03d}"', 'f"{event.x}"', "(f'{event.n}', 1)"],
     [one.format(A_TIME) for one in OF_A_TIME],
     [one.format("event") for one in OF_TABLES],
+    [one.format("event") for one in OF_PARTS],
 )  # fmt: skip
 INSERTS = st.one_of(
     st.tuples(st.just("count"), INTEGERS, TIMES),
@@ -90,10 +102,10 @@ INSERTS = st.one_of(
     st.tuples(st.just("tags"), st.builds('("{}", {})'.format, st.sampled_from(["add", "remove"]), KEYS), TIMES),
     st.tuples(st.just("ranks"), st.builds("({}, {})".format, KEYS, NUMBERS), TIMES),
 ).map(lambda one: f"self.{one[0]}.insert({one[1]}, {one[2]})")
-TEXTS = ['f"{event.t}-{event.s}"', '"<" + f"{event.a:02d}" + ">"', 'f"{event.x:.1f}" if event.f else "no"']
+FORMATTED = ['f"{event.t}-{event.s}"', '"<" + f"{event.a:02d}" + ">"', 'f"{event.x:.1f}" if event.f else "no"']
 USES = ['ctx.emit({"b": text, "c": event.a})', "ctx.emit((text, 1))", "self.sums.insert((text, 1), event.ts)"]
 NAMED = st.builds(
-    "text = {}; self.seen.insert(text, {}); {}".format, st.sampled_from(TEXTS), TIMES, st.sampled_from(USES)
+    "text = {}; self.seen.insert(text, {}); {}".format, st.sampled_from(FORMATTED), TIMES, st.sampled_from(USES)
 )
 EMITS = st.one_of(
     st.builds("({}, {})".format, KEYS, NUMBERS),
@@ -111,6 +123,15 @@ def _indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
+def _attempt(attempt: tuple[str, str], failed: list[str], behind: list[str]) -> list[str]:
+    """A value that may fail, a clause that may catch that, and what both ways do."""
+    used = "self.sums.insert((event.t, value), event.ts)"
+    clause = ["try:", f"    value = {attempt[0].format('event')}", f"except {attempt[1]}:"]
+    return (
+        [*clause, *_indented(failed), *behind, used] if failed[-1] == "return" else [*clause, *_indented(failed), used]
+    )
+
+
 BLOCKS: Any = st.recursive(
     st.lists(INSERTS | INSERTS | EMITS | NAMED, min_size=1, max_size=2),
     lambda inner: st.one_of(
@@ -118,6 +139,8 @@ BLOCKS: Any = st.recursive(
         st.tuples(CONDITIONS, inner, inner).map(lambda p: [f"if {p[0]}:", *_indented(p[1]), "else:", *_indented(p[2])]),
         st.tuples(CONDITIONS, inner).map(lambda p: [f"if {p[0]}:", "    return", *p[1]]),
         st.tuples(inner, inner).map(lambda p: [*p[0], *p[1]]),
+        st.builds(_attempt, st.sampled_from(ATTEMPTS), inner.map(lambda one: [*one, "return"]), inner),
+        st.builds(_attempt, st.sampled_from(ATTEMPTS), inner.map(lambda one: [*one, "value = event.a"]), inner),
     ),
     max_leaves=4,
 )

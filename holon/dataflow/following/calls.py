@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import builtins
 import datetime as datetime_module
+import math
+import re
 from collections.abc import Callable
 from datetime import datetime, timezone
+from decimal import Decimal
+from functools import partial
 from types import MappingProxyType, NoneType
 from typing import Any, NoReturn
 
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.following.formats import is_marked
-from holon.dataflow.following.placeholders import NotAValue, Placeholder
-from holon.dataflow.following.stand_ins import STAND_INS, TIME_NAMES, StandInType, with_stand_ins
+from holon.dataflow.following.matches import METHODS as MATCH_METHODS
+from holon.dataflow.following.placeholders import NotAValue, PatternStandIn, Placeholder, applied_to
+from holon.dataflow.following.stand_ins import OF_MATH, STAND_INS, TIME_NAMES, StandInType, with_stand_ins
 from holon.dataflow.following.tables import TableStandIn
 from holon.dataflow.following.time_columns.forms import Strptime
 from holon.dataflow.following.time_columns.made import FromTimestamp
@@ -28,8 +33,18 @@ def _stand_in_of(value: Any) -> Any:
     """In place of what a name stands for; the value itself where there is none."""
     if value is datetime:
         return _DATETIME
+    if value is Decimal:
+        return _DECIMAL
     if value is datetime_module:
         return _MODULE
+    if value is math:
+        return _MATH
+    if value is re:
+        return _RE
+    if type(value) is re.Pattern:
+        return PatternStandIn(value)
+    if any(value is one for one in OF_MATH):
+        return _of_math(value)
     return TableStandIn(value) if isinstance(value, dict | MappingProxyType) else value  # others were refused before
 
 
@@ -66,6 +81,15 @@ def _of_attribute(function: Callable[..., Any]) -> Callable[..., Any]:
 
 BUILTINS = {name: _stand_in(name) for name in STAND_INS if name not in ("getattr", "hasattr")}
 BUILTINS |= {name: _of_attribute(getattr(builtins, name)) for name in ("getattr", "hasattr")}
+
+
+def _of_math(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, of which a placeholder may be any argument that is not named."""
+
+    def called(*given: Any, **named: Any) -> Any:
+        return applied_to(function.__name__, function, given, named)
+
+    return called
 
 
 class _TimeType(StandInType):
@@ -112,3 +136,50 @@ class _Module(NotAValue):
 
 
 _MODULE = _Module()
+
+
+class _Math(NotAValue):
+    """In place of the module ``math``."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(math, name)
+        if type(found) is float:
+            return found
+        if not any(found is one for one in OF_MATH):
+            raise Untraceable(f"it uses math.{name}")
+        return _of_math(found)
+
+
+_MATH = _Math()
+
+
+class _Re(NotAValue):
+    """In place of the module ``re``: the functions that find a match."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in MATCH_METHODS:
+            raise Untraceable(f"it uses re.{name}")
+        return partial(self._found, name)
+
+    def _found(self, name: str, pattern: Any, text: Any) -> Any:
+        if type(pattern) is not str or is_marked(pattern):
+            raise Untraceable(f"it uses re.{name} with an expression that is no constant text")
+        return getattr(PatternStandIn(re.compile(pattern)), name)(text)
+
+
+_RE = _Re()
+
+
+class _DecimalType(StandInType):
+    """In place of ``Decimal``: its calls, and nothing else."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Untraceable(f"it uses Decimal.{name}")
+
+
+def _decimal(*given: Any, **named: Any) -> Any:
+    return applied_to("Decimal", Decimal, given, named, Decimal)
+
+
+_DECIMAL = _DecimalType("Decimal", (), {})
+_DECIMAL.real, _DECIMAL.called = Decimal, _decimal

@@ -13,8 +13,30 @@ from holon.columnar.payloads import Texts
 from holon.formats.batch import Column
 
 
+class Same:
+    """Equal to what holds the same object."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other._value is self._value
+
+    def __hash__(self) -> int:
+        return object.__hash__(self._value)
+
+
 class ColumnFunction(ABC):
-    """A function of values, called with those of a row."""
+    """A function of values, called with those of a row.
+
+    ``key``: equal for two of a class that give equal values; None: each is alone.
+    """
+
+    key: tuple[Any, ...] | None = None
+    is_total: bool = False
+    """Whether it raises no error that a clause may catch (``attempts.py``)."""
 
     @abstractmethod
     def __call__(self, *values: Any) -> Any: ...

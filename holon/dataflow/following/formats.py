@@ -44,6 +44,7 @@ class Formatted(ColumnFunction):
     def __init__(self, texts: Sequence[str], specs: Sequence[str]) -> None:
         self._texts = texts
         self._specs = specs
+        self.key = ("\n".join(map(repr, texts)), *specs)
 
         fields = [f"{{:{spec}}}" if spec else "{}" for spec in specs]
         escaped = [text.replace("{", "{{").replace("}", "}}") for text in texts]

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterator
 from types import CodeType
+from typing import Any
+
+
+def exception_entries(code: CodeType) -> list[Any]:
+    """Entries of the code: instructions from ``start`` to ``end``, the ``target`` of their errors, and its stack."""
+    return dis._parse_exception_table(code)  # type: ignore[attr-defined]
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from inspect import currentframe
 from types import NoneType
 from typing import Any, NamedTuple
 
 from holon.dataflow.arithmetic import is_none, is_there, quotient_of, rest_of
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Apply, Constant, Expression, Field, Leaf
+from holon.dataflow.following.attempts import Attempt, Failed, Value, classes_of, may_be_caught, raises_none
+from holon.dataflow.following.column_functions import ColumnFunction, Same
 from holon.dataflow.following.declared import Kinds, Member
 from holon.dataflow.following.formats import Formatted, is_marked, mark, parts_of
 
@@ -29,9 +32,16 @@ class Path:
     """One way through a function: its conditions with the answers that it got, and all expressions that it made."""
 
     def __init__(
-        self, answers: tuple[bool, ...], asks_none: bool, may_format: Callable[[], bool], is_checked: bool
+        self,
+        answers: tuple[bool, ...],
+        asks_none: bool,
+        may_format: Callable[[], bool],
+        is_checked: bool,
+        interned: dict[Any, Apply] | None = None,
     ) -> None:
+        """``interned``: the expressions of all ways of a function, so that what stands twice is evaluated once."""
         self._answers = answers
+        self._interned: dict[Any, Apply] = {} if interned is None else interned
         self.asks_none = asks_none
         self.is_checked = is_checked
         """Whether fields have their declared types."""
@@ -43,6 +53,8 @@ class Path:
         self._shown: set[int] = set()
         self._nones: dict[tuple[str, ...], bool] = {}
         self._has_none = False
+        self.has_raised = False
+        """Whether it goes on with an error that a clause may catch, or none."""
         self._kinds: dict[tuple[str, ...], type] = {}
 
     def decide(self, condition: Expression) -> bool:
@@ -95,14 +107,46 @@ class Path:
         finally:
             _CURRENT.reset(token)
 
-    def apply(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
+    def interned(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
+        """The expression, which is the same one wherever it stands; it may be unused."""
         made = Apply(name, function, arguments)
+        return self._interned.setdefault((_key_of(function), *map(_key_of, arguments)), made)
+
+    def apply(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
+        if not raises_none(function) and may_be_caught(currentframe()):
+            return self._attempted(name, function, arguments)
+        made = self.interned(name, function, *arguments)
         self.made.append((made,))
         return made
 
+    def attempted(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
+        """As ``apply``, of what may be unused."""
+        if may_be_caught(currentframe()):
+            return self._attempted(name, function, arguments)
+        return self.interned(name, function, *arguments)
+
+    def _attempted(self, name: str, function: Callable[..., Any], arguments: Sequence[Expression]) -> Apply:
+        """Its value; on ways on which it has an error, raises that."""
+        attempt = self.interned(f"try {name}", Attempt(function, (_key_of(function),)), *arguments)
+        if self.decide(self.interned("fails", Failed(None), attempt)):
+            self.has_raised = True
+            *first, last = classes_of(function)
+            for one in first:
+                if self.decide(self.interned(f"fails with {one.__name__}", Failed(one), attempt)):
+                    raise one
+            raise last
+        return self.interned(name, Value(), attempt)
+
+    @staticmethod
+    def refuse_within_try(what: str) -> None:
+        """Raise ``Untraceable`` where an error that comes of it may be caught."""
+        if may_be_caught(currentframe()):
+            raise Untraceable(f"it {what} within try, where its errors may be caught: do it behind, or in else")
+
     def apply_divmod(self, *arguments: Expression) -> tuple[Apply, Apply]:
-        quotient = Apply("divmod", quotient_of, arguments)
-        found = quotient, Apply("divmod", rest_of, (*arguments, quotient))
+        self.refuse_within_try("uses divmod")
+        quotient = self.interned("divmod", quotient_of, *arguments)
+        found = quotient, self.interned("divmod", rest_of, *arguments, quotient)
         self.made.append(found)
         return found
 
@@ -112,6 +156,7 @@ class Path:
 
     def format(self, expression: Expression, spec: str) -> str:
         """A mark in place of a formatted value."""
+        self.refuse_within_try("formats a text")
         if is_marked(spec) or "{" in spec or "}" in spec or not self._may_format():
             raise Untraceable(NEEDS_VALUE)
         self._formats.append((expression, spec))
@@ -133,6 +178,16 @@ class Path:
         formats_all = len(self._shown) == len(self._formats)
         if not formats_all or any(known.isdisjoint(map(id, made)) for made in self.made):
             raise Untraceable("a value that it computes is not used")
+
+
+def _key_of(one: Any) -> Any:
+    """Equal for what gives equal values, and is kept alive by an expression."""
+    if isinstance(one, Field):
+        return ("field", *((part, getattr(part, "kind", None)) for part in one.path))
+    if isinstance(one, Constant):
+        return ("constant", Same(one.value))
+    key = one.key if isinstance(one, ColumnFunction) else None
+    return Same(one) if key is None else (type(one), *key)
 
 
 _CURRENT: ContextVar[Path] = ContextVar("path")

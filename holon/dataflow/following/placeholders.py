@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from inspect import currentframe
 from types import NoneType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import msgspec
 
@@ -21,25 +25,35 @@ from holon.dataflow.following.declared import (
     without_none,
 )
 from holon.dataflow.following.formats import is_marked
+from holon.dataflow.following.matches import METHODS as MATCH_METHODS
+from holon.dataflow.following.matches import Find, OfMatch
+from holon.dataflow.following.parts import (
+    PARTITION,
+    SPLIT,
+    has_items,
+    is_dict,
+    is_sequence,
+    parts_at_none,
+    parts_of_text,
+    type_of_item,
+    unpacked,
+    wanted_items,
+)
 from holon.dataflow.following.path import NEEDS_VALUE, Path
+from holon.dataflow.following.separated import Item, Split
 from holon.dataflow.following.stand_ins import StandInType
 from holon.dataflow.following.time_columns.operators import operation
 from holon.dataflow.following.times import ATTRIBUTES, METHODS, Method, attribute
 
 _NEEDS_STRUCTS = "it asks for a type (isinstance, match, type): that of Structs is known, where a format has read them"
 _TO_TEXT = (
-    "casefold",
-    "lower",
-    "lstrip",
-    "removeprefix",
-    "removesuffix",
-    "replace",
-    "rstrip",
-    "strip",
-    "title",
-    "upper",
+    *("capitalize", "casefold", "center", "expandtabs", "ljust", "lower", "lstrip", "removeprefix", "removesuffix"),
+    *("replace", "rjust", "rstrip", "strip", "swapcase", "title", "upper", "zfill"),
 )
-_OF_TEXT = ("count", "endswith", "find", "isalnum", "isalpha", "isdigit", "islower", "isupper", "rfind", "startswith")
+_OF_TEXT = (
+    *("count", "endswith", "find", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "islower", "isnumeric"),
+    *("isspace", "isupper", "rfind", "startswith"),
+)
 """Methods of texts that give texts, and those that give ints or bools."""
 
 
@@ -74,8 +88,12 @@ class Placeholder:
         fields = field_types(self._holon_type)
         if name in fields and isinstance(self._holon_expression, Field):
             return self._holon_field(self._holon_expression.path, self._holon_type, name)
-        if self._holon_type is str and name in (*_TO_TEXT, *_OF_TEXT):
+        if self._holon_type is str and name in (*_TO_TEXT, *_OF_TEXT, *SPLIT, *PARTITION):
             return TextMethod(self, name)
+        if name == "get" and is_dict(self._holon_type):
+            return DictGet(self)
+        if self._holon_type is re.Match and name in ("group", "groups"):
+            return MatchMethod(self, name)
         if any(self._holon_type is one for one in ATTRIBUTES):
             if name in ATTRIBUTES[self._holon_type]:
                 return self._holon_apply(f".{name}", attribute(name))
@@ -121,6 +139,33 @@ class Placeholder:
         made = self._holon_path.apply(name, function, expression_of(left), self._holon_expression)
         return Placeholder(made, self._holon_path, type)
 
+    def _holon_maybe_none(self, type: Any, is_there: bool = False) -> Any:
+        """Itself, of this type; None where it is that on this way. ``is_there``: it never is."""
+        if not is_there and parts_at_none(self._holon_expression, self._holon_path):
+            return None
+        self._holon_type = type
+        return self
+
+    def __getitem__(self, item: Any) -> Any:
+        of = self._holon_type
+        if not has_items(of) or (type(item) is slice and any(map(holds, (item.start, item.stop, item.step)))):
+            raise Untraceable(NEEDS_VALUE)
+        if of is re.Match:
+            return MatchMethod(self, "item")(item)
+        kind = of if type(item) is slice else type_of_item(of)
+        if type(item) is int and not is_dict(of):
+            made = self._holon_apply("item", Item(operator.index(item)))
+        else:
+            made = self._holon_apply("item", operator.getitem, item)
+        return made._holon_maybe_none(kind, is_there=kind is not None)
+
+    def __iter__(self) -> Iterator[Placeholder]:
+        number, kind = wanted_items(currentframe()), type_of_item(self._holon_type)
+        if number is None or not is_sequence(self._holon_type) or (kind is None and self._holon_path.asks_none):
+            raise Untraceable(NEEDS_VALUE)
+        parts = unpacked(self._holon_expression, number, self._holon_path)
+        return iter([Placeholder(one, self._holon_path, kind) for one in parts])
+
     def __neg__(self) -> Placeholder:
         return self._holon_apply("-", operator.neg)
 
@@ -144,8 +189,8 @@ class Placeholder:
         raise Untraceable(NEEDS_VALUE)
 
     __hash__ = _holon_refused  # type: ignore[assignment]
-    __str__ = __repr__ = __int__ = __float__ = __index__ = __len__ = __iter__ = _holon_refused  # type: ignore[assignment]
-    __getitem__ = __call__ = __round__ = __reversed__ = __enter__ = __complex__ = __bytes__ = _holon_refused
+    __str__ = __repr__ = __int__ = __float__ = __index__ = __len__ = _holon_refused  # type: ignore[assignment]
+    __call__ = __round__ = __reversed__ = __enter__ = __complex__ = __bytes__ = _holon_refused
 
 
 class FreePlaceholder(Placeholder):
@@ -219,9 +264,86 @@ class TextMethod(NotAValue):
         self._owner = owner
         self._name = name
 
-    def __call__(self, *given: Any) -> Placeholder:
-        kind = str if self._name in _TO_TEXT else None
-        return self._owner._holon_apply(f".{self._name}", getattr(str, self._name), *given, type=kind)
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        name, owner = self._name, self._owner
+        if any(map(holds, named.values())):
+            raise Untraceable(f"it uses {name!r} of a str with an argument by its name that is no constant")
+        if name in PARTITION:
+            both = (owner._holon_expression, *map(expression_of, given))
+            return tuple(
+                Placeholder(one, owner._holon_path, str) for one in parts_of_text(name, both, owner._holon_path)
+            )
+        if name in SPLIT and not named and name != "splitlines":
+            return owner._holon_apply(f".{name}", Split(name), *given, type=list[str])
+        function = Method(name, tuple(named)) if named else getattr(str, name)
+        kind = str if name in _TO_TEXT else list[str] if name in SPLIT else None
+        return owner._holon_apply(f".{name}", function, *given, *named.values(), type=kind)
+
+
+class DictGet(NotAValue):
+    """``get`` of a dict that a field holds."""
+
+    def __init__(self, owner: Placeholder) -> None:
+        self._owner = owner
+
+    def __call__(self, key: Any, default: Any = None, /) -> Any:
+        kind = type_of_item(self._owner._holon_type)
+        is_there = kind is not None and _type_of(default) is kind
+        made = self._owner._holon_apply("get", Method("get"), key, default)
+        return made._holon_maybe_none(kind if is_there else None, is_there)
+
+
+class MatchMethod(NotAValue):
+    """``group`` or ``groups`` of what a regular expression has found."""
+
+    def __init__(self, owner: Placeholder, way: Literal["item", "group", "groups"]) -> None:
+        self._owner = owner
+        self._way: Literal["item", "group", "groups"] = way
+
+    @property
+    def _find(self) -> Find:
+        expression = self._owner._holon_expression
+        assert isinstance(expression, Apply) and isinstance(expression.function, Find), "of that type is nothing else"
+        return expression.function
+
+    def __call__(self, *given: Any) -> Any:
+        is_all, path = self._way == "groups", self._owner._holon_path
+        made = list(map(self._group, range(1, self._find.pattern.groups + 1) if is_all else given or (0,)))
+        path.made.append(tuple(made))  # of which one is used at least
+        found = [Placeholder(one, path)._holon_maybe_none(None) for one in made]
+        return tuple(found) if is_all or len(found) > 1 else found[0]
+
+    def _group(self, group: Any) -> Apply:
+        find = self._find
+        known = find.pattern.groupindex if type(group) is str else range(find.pattern.groups + 1)
+        if type(group) not in (int, str) or group not in known:
+            raise Untraceable("it uses a group that the regular expression has not, or that is no constant")
+        if group not in find.wanted:
+            find.wanted.append(group)
+        return self._owner._holon_path.interned(".group", OfMatch(group, self._way), self._owner._holon_expression)
+
+
+class PatternStandIn(NotAValue):
+    """In place of a regular expression."""
+
+    def __init__(self, pattern: re.Pattern[Any]) -> None:
+        self._pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in MATCH_METHODS:
+            raise Untraceable(f"it uses {name!r} of a regular expression")
+        return partial(self._found, name)
+
+    def _found(self, name: str, text: Any) -> Any:
+        if not isinstance(text, Placeholder):
+            raise Untraceable(f"it uses {name!r} of what is no field")
+        path, find = text._holon_path, Find(self._pattern, name)
+        is_sure = text._holon_type is str and path.is_checked and type(self._pattern.pattern) is str
+        if is_sure:  # it raises nothing, so it may be unused
+            made = Placeholder(path.interned(f".{name}", find, text._holon_expression), path)
+        else:
+            made = text._holon_apply(f".{name}", find)
+        return made._holon_maybe_none(re.Match)
 
 
 class TimeMethod(NotAValue):
@@ -235,6 +357,19 @@ class TimeMethod(NotAValue):
     def __call__(self, *given: Any, **named: Any) -> Placeholder:
         function = Method(self._name, tuple(named))
         return self._owner._holon_apply(f".{self._name}", function, *given, *named.values(), type=self._gives)
+
+
+def applied_to(
+    name: str, function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], type: Any = None
+) -> Any:
+    """A pure function of values: at once, or as an expression where one of them is a placeholder."""
+    found = next((one for one in given if isinstance(one, Placeholder)), None)
+    if found is None and not any(map(holds, (*given, *named.values()))):
+        return function(*given, **named)
+    if named or found is None:
+        raise Untraceable(f"it uses {name} with names of arguments, or of what holds expressions")
+    made = found._holon_path.apply(name, function, *map(expression_of, given))
+    return builtins.type(found)(made, found._holon_path, type)
 
 
 def holds(value: Any) -> bool:

@@ -7,7 +7,12 @@ functions that it calls, and those in the variables that it closes over. Of valu
 from __future__ import annotations
 
 import builtins
+import datetime as datetime_module
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -17,6 +22,23 @@ STAND_INS: tuple[str, ...] = ("float", "getattr", "hasattr", "int", "len", "roun
 """The builtins that are replaced."""
 TIME_NAMES = ("UTC", "timedelta", "timezone")
 """Names of the module ``datetime`` that are as they are: constants, and types of which all calls are pure."""
+OF_MATH = tuple(
+    getattr(math, name)
+    for name in (
+        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh"),
+        *("degrees", "erf", "exp", "exp2", "expm1", "fabs", "floor", "fmod", "gcd", "hypot", "isclose", "isfinite"),
+        *("isinf", "isnan", "ldexp", "log", "log10", "log1p", "log2", "pow", "radians", "remainder", "sin", "sinh"),
+        *("sqrt", "tan", "tanh", "trunc"),
+    )
+    if hasattr(math, name)
+)
+"""Functions of the module ``math`` that take numbers and give one."""
+_NAMED = (datetime, datetime_module, math, re, Decimal)
+
+
+def is_named(value: Any) -> bool:
+    """Whether a name may stand for it, since it has a stand-in that refuses all that is not followed."""
+    return type(value) is re.Pattern or any(value is one for one in (*_NAMED, *OF_MATH))
 
 
 class StandInType(type):

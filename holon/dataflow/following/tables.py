@@ -17,7 +17,7 @@ from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import is_none
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Apply
-from holon.dataflow.following.column_functions import ColumnFunction, as_list, column_of, spread
+from holon.dataflow.following.column_functions import ColumnFunction, Same, as_list, column_of, spread
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.placeholders import NotAValue, Placeholder, expression_of
 from holon.formats.batch import Column
@@ -31,6 +31,7 @@ class LookUp(ColumnFunction):
     def __init__(self, table: Table, method: str) -> None:
         self._table = table
         self._method = method
+        self.key = (Same(table), method)
 
     def __call__(self, *values: Any) -> Any:
         return getattr(self._table, self._method)(*values)

@@ -64,6 +64,7 @@ class Method(ColumnFunction):
     def __init__(self, name: str, named: Sequence[str] = ()) -> None:
         self._name = name
         self._named = named
+        self.key = (name, *named)
 
     def __call__(self, *values: Any) -> Any:
         own, *given = values

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from holon.dataflow.following.nested_code import codes_of
+from holon.dataflow.following.nested_code import codes_of, exception_entries
 
 Resolve = Callable[[FunctionType, str], Any]
 """The value of a global name in a function."""
@@ -80,6 +80,7 @@ class _Code:
     def __init__(self, function: FunctionType, resolve: Resolve, reading: _Reading, is_followed: bool) -> None:
         code = function.__code__
         self._function = function
+        self._clauses = exception_entries(code)
         self._resolve = resolve
         self._reading = reading
         self._steps = list(dis.get_instructions(code))
@@ -108,9 +109,19 @@ class _Code:
             if state not in seen:
                 seen.add(state)
                 waiting += self._after(state)
+                waiting += self._caught(state)
             if len(seen) > _MOST_STATES:
                 raise _Shows
         return self._gives_text
+
+    def _caught(self, state: _State) -> list[_State]:
+        """The states in clauses that an error of the instruction goes to."""
+        at, found = self._steps[state.at].offset, []
+        for entry in self._clauses:
+            if entry.start <= at < entry.end:
+                stack = (*state.stack[: entry.depth], *([_OTHER] * (1 + entry.lasti)))
+                found.append(_State(self._at[entry.target], stack, state.texts))
+        return found
 
     def _after(self, state: _State) -> list[_State]:
         """The states behind one instruction."""
@@ -118,6 +129,8 @@ class _Code:
         name = step.opname
         if name in ("RETURN_VALUE", "RETURN_CONST"):
             self._gives_text |= name == "RETURN_VALUE" and self._given(stack[-1]) == _TEXT
+            return []
+        if name == "RERAISE":
             return []
         if "JUMP" in name:
             return [replace(state, at=at, stack=after) for at, after in self._jumps(step, stack, state.at)]
@@ -223,6 +236,19 @@ class _Code:
                 self._used(stack.pop())
             case "MAKE_FUNCTION":
                 self._used(*_taken(stack, 1 + number.bit_count()))
+                stack.append(_OTHER)
+            case "PUSH_EXC_INFO":
+                stack.append(_OTHER)
+            case "CHECK_EXC_MATCH":
+                self._used(stack.pop())
+                stack.append(_OTHER)
+            case "POP_EXCEPT":
+                stack.pop()
+            case "BUILD_SLICE":
+                self._used(*_taken(stack, number))
+                stack.append(_OTHER)
+            case "BINARY_SLICE":
+                self._used(*_taken(stack, 3))
                 stack.append(_OTHER)
             case "MATCH_CLASS":
                 self._used(*_taken(stack, 3))

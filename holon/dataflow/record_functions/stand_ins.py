@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -15,7 +16,7 @@ import msgspec
 from holon.dataflow.code_scan import Untraceable, is_constant, is_table, runs_no_code
 from holon.dataflow.expressions import Constant, Expression, Field, Leaf
 from holon.dataflow.following.path import Path
-from holon.dataflow.following.placeholders import Placeholder
+from holon.dataflow.following.placeholders import PatternStandIn, Placeholder
 from holon.dataflow.following.tables import TableStandIn
 from holon.dataflow.tracing import leaf_of, prepared
 from holon.program.function import ProcessingFunction
@@ -84,6 +85,7 @@ class StateStandIn:
 
     def insert(self, element: Any, ts_ms: Any) -> Unknown:
         """Note it."""
+        self._path.refuse_within_try("inserts")
         made = leaf_of(element, self._path)
         shape_of(made)
         self._inserts.append(Insert(self._name, made, leaf_of(ts_ms, self._path)))
@@ -134,6 +136,7 @@ class ContextStandIn:
 
     def emit(self, value: Any, *, output: str = "main", key: Any = None) -> None:
         """Note it."""
+        self._path.refuse_within_try("emits")
         if output not in self._outputs:
             raise Untraceable(f"it emits to {output!r}, which has an encoding of its own, or is none of the job's")
         made = None if key is None else leaf_of(key, self._path)
@@ -213,6 +216,8 @@ class FunctionStandIn:
             )
         if isinstance(member, StateDeclaration):
             raise Untraceable(f"it uses the state {name!r}, which takes no inserts by columns")
+        if type(member) is re.Pattern:
+            return PatternStandIn(member)
         if is_table(member) and runs_no_code(member):
             return TableStandIn(member)
         if not (is_constant(member) and runs_no_code(member)):

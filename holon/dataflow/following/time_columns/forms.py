@@ -36,6 +36,7 @@ class Strptime(ColumnFunction):
 
     def __init__(self, form: str) -> None:
         self._form = form
+        self.key = (form,)
 
     def __call__(self, *values: Any) -> Any:
         (text,) = values

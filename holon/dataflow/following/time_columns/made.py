@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holon.columnar.structs.kinds import PRESENT
 from holon.columnar.structs.lazy import LazyColumn, ObjectColumn
 from holon.columnar.structs.times import Datetimes
-from holon.dataflow.following.column_functions import ColumnFunction, as_list, spread
+from holon.dataflow.following.column_functions import ColumnFunction, Same, as_list, spread
 from holon.formats.batch import Column
 
 Numbers = NDArray[np.int64]
@@ -84,9 +84,11 @@ class FromTimestamp(ColumnFunction):
 
     def __init__(self, zone: Any) -> None:
         self._zone = zone
+        self.key = (Same(zone),)
 
     def __call__(self, *values: Any) -> Any:
-        return datetime.fromtimestamp(*values, self._zone)
+        (seconds,) = values
+        return datetime.fromtimestamp(seconds, self._zone)
 
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
         """Numbers, where it is UTC: ints as they are, of floats the nearest microsecond, ties to even."""

@@ -25,7 +25,7 @@ _EXACT = 2**53
 
 
 class Operation(NamedTuple):
-    """What an operator does with values of two types, and the type that it gives (None: not known)."""
+    """The function of an operator for values of two types, and the type that it gives (None: not known)."""
 
     function: ColumnFunction
     gives: Any

@@ -39,6 +39,7 @@ class Event(msgspec.Struct):
     p: Place | None = None
     tags: list[str] = []
     d: str = "2026-11-24T02:30:00Z"
+    g: dict[str, int] = {}
 
 
 class States(ProcessingFunction[Event]):

@@ -96,7 +96,8 @@ def test_what_fails_for_none_is_the_failure_of_such_records_alone() -> None:
 def test_other_identity_is_called_for_each_row(function: Callable[[Bid], Any]) -> None:
     flow = Flow("called")
     bids_of(flow).map(function).sink("out")
-    assert flow.explain()[1].how == "row by row: it uses `is`"
+    line = function.__code__.co_firstlineno
+    assert flow.explain()[1].how == f"row by row: it uses `is` (test_none.py:{line})"
     assert flow.collect({"bids": ROWS}) == list(map(function, ROWS))
 
 

@@ -1,0 +1,77 @@
+"""Parts of texts, lists, dicts and matches as expressions: items, ``split``, ``partition``, ``get``, and groups."""
+
+from __future__ import annotations
+
+import dis
+import re
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from types import FrameType
+from typing import Any, get_args, get_origin
+
+from holon.dataflow.arithmetic import is_none
+from holon.dataflow.expressions import Apply, Expression
+from holon.dataflow.following.path import Path
+from holon.dataflow.following.separated import Item, Split, Unpacked
+
+SPLIT = ("rsplit", "split", "splitlines")
+PARTITION = ("partition", "rpartition")
+"""Methods of texts that give lists, and three texts."""
+_PLAIN = (bool, bytes, date, datetime, Decimal, float, int, str, timedelta)
+_UNPACK = dis.opmap["UNPACK_SEQUENCE"]
+
+
+def type_of_item(of: Any) -> Any:
+    """The type of an item of a list or a value of a dict, where its members are known; else None."""
+    if of is str:
+        return str
+    kinds = get_args(of)
+    kind = kinds[-1] if kinds and get_origin(of) in (list, dict) else None
+    return next((one for one in _PLAIN if kind is one), None)
+
+
+def has_items(of: Any) -> bool:
+    """Whether items of values of this type are looked up without code of a user."""
+    return of is str or of is re.Match or is_dict(of) or is_sequence(of)
+
+
+def is_sequence(of: Any) -> bool:
+    """Whether it is the type of a list or tuple."""
+    return of is list or of is tuple or get_origin(of) in (list, tuple)
+
+
+def is_dict(of: Any) -> bool:
+    """Whether it is the type of a dict."""
+    return of is dict or get_origin(of) is dict
+
+
+def parts_at_none(made: Expression, path: Path) -> bool:
+    """Whether a value is None on this way; where the function asks for that, the way parts."""
+    return path.asks_none and path.has_no_value(Apply("is None", is_none, (made,)))
+
+
+def unpacked(sequence: Expression, number: int, path: Path) -> Sequence[Apply]:
+    """Expressions of all items of a sequence, of which one has to be used."""
+    checked = path.attempted("unpack", Unpacked(number), sequence)
+    found = tuple(path.interned(f"[{place}]", Item(place), checked) for place in range(number))
+    path.made.append(found)
+    return found
+
+
+def parts_of_text(name: str, given: Sequence[Expression], path: Path) -> Sequence[Apply]:
+    """The three texts of ``partition``, of which one has to be used."""
+    whole = path.attempted(f".{name}", Split(name), *given)
+    found = tuple(path.interned(f"[{place}]", Item(place), whole) for place in range(3))
+    path.made.append(found)
+    return found
+
+
+def wanted_items(called: FrameType | None) -> int | None:
+    """How many items the caller of this frame takes apart there; None where it does something else."""
+    frame = None if called is None else called.f_back
+    if frame is None:
+        return None
+    code, at = frame.f_code.co_code, frame.f_lasti
+    is_long = at >= 2 and code[at - 2] == dis.EXTENDED_ARG
+    return code[at + 1] if code[at] == _UNPACK and not is_long else None
