@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import datetime, timedelta, timezone
+import sys
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from deploy.bench.flows.first_records import (
     Event,
@@ -29,7 +33,9 @@ from holon import WCRDT, Context, Job, Json, ProcessingFunction, Source, Tumblin
 from wcrdt import Average, GCounter, GSet, MapOf, Max, Sum
 
 WINDOW = Tumbling.of(seconds=10)
-LINE = re.compile(r'(?P<host>\S+) \S+ \S+ \[[^\]]+\] "(?P<method>\S+) (?P<path>\S+) [^"]*" (?P<status>\d{3}) (?P<size>\d+)')
+LINE = re.compile(
+    r'(?P<host>\S+) \S+ \S+ \[[^\]]+\] "(?P<method>\S+) (?P<path>\S+) [^"]*" (?P<status>\d{3}) (?P<size>\d+)'
+)
 HOME = (47.37, 8.54)
 
 
@@ -88,7 +94,7 @@ class Hours(ProcessingFunction[Seconds]):
     by_day = WCRDT(MapOf(Sum()), WINDOW)
 
     def process(self, event: Seconds, ctx: Context) -> None:
-        at = datetime.fromtimestamp(event.ts, tz=timezone.utc)
+        at = datetime.fromtimestamp(event.ts, tz=UTC)
         self.by_minute.insert((at.strftime("%H:%M"), 1), int(event.ts * 1000))
         if at.weekday() < 5 and 8 <= at.hour < 18:
             self.by_day.insert((f"{event.shop}:{at.date()}", round(event.amount, 2)), int(event.ts * 1000))

@@ -118,7 +118,7 @@ NAMED_VALUES = (
     ),
     Mutant(
         "values of few rows are looked up in the order of their keys",
-        OF_TABLES,
+        "holon/dataflow/following/column_functions.py",
         "return column.take(numbers)",
         "return column.take(np.sort(numbers))",
         tests=TABLES,

@@ -90,8 +90,8 @@ UNIONS = (
     Mutant(
         "a field that one Struct lacks lets all rows go one by one",
         "holon/dataflow/tracing.py",
-        "if called is None or not (path.has_none or isinstance(error, LacksAttribute)):",
-        "if called is None or not path.has_none:",
+        "or path.has_raised or isinstance(error, LacksAttribute)):",
+        "or path.has_raised):",
         tests=ASKED,
     ),
     Mutant(
