@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-FORMAT_VERSION = 11
+FORMAT_VERSION = 12
 """The newest that this release reads. It writes a message in the oldest format that has its fields (``format``)."""
 FIRST_VERSION = 1
 

@@ -42,7 +42,9 @@ THIRTEENTH_SEED = 1 << 52
 FOURTEENTH_SEED = 1 << 53
 """Seeds from here on let records of jobs whose function is followed go by columns, too."""
 FIFTEENTH_SEED = 1 << 54
-"""New seeds are drawn from here on: columns of keyed state lie in files, too."""
+"""Seeds from here on have columns of keyed state in files, too."""
+SIXTEENTH_SEED = 1 << 55
+"""New seeds are drawn from here on: online moves of transactional fleets go in stages, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

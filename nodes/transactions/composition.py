@@ -20,6 +20,8 @@ from nodes.transactions.trimming import Trimming
 from nodes.transactions.upgrades.programs import NodePrograms
 from nodes.transactions.upgrades.upgrading import Upgrading
 from transactional.execution.crashing import Apart
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
 
 NewSaver: TypeAlias = Callable[[str], Saver[Any]]
 """By what it does: ``saver``, ``loader``, ``ledger-loader``, ``merger`` or ``trimmer``."""
@@ -61,6 +63,7 @@ class NodeSurroundings:
     apart: Apart | None = None
     programs: NodePrograms | None = None
     report: Callable[[str], None] = lambda text: None
+    disk_bytes: Callable[[Store | SpillingStore], int] = lambda store: 0
 
 
 def composed(job: TransactionJob, options: NodeOptions, around: NodeSurroundings) -> TransactionDriver:
@@ -113,4 +116,5 @@ def composed(job: TransactionJob, options: NodeOptions, around: NodeSurroundings
         ledger_loader=around.new_saver("ledger-loader"),
         apart=around.apart,
         upgrading=upgrading,
+        disk_bytes=around.disk_bytes,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from nodes.checkpoints.saver import DirectSaver, Saver
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
@@ -15,6 +15,7 @@ from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.checkpoints.ledger_load import LedgerLoad, LoadedLedger
 from nodes.transactions.layouts.batch_sizes import BatchSizes
 from nodes.transactions.layouts.proposing import LayoutProposer
+from nodes.transactions.layouts.stages import about_bytes
 from nodes.transactions.steps import Clocks, Steps, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, control_topic
 from nodes.transactions.trimming import Trimming, trimmed_away
@@ -24,6 +25,8 @@ from nodes.transactions.upgrades.upgrading import Upgrading
 from transactional import events as e
 from transactional.execution.crashing import Apart
 from transactional.node import TransactionNode
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +55,7 @@ class TransactionDriver:
         ledger_loader: Saver[LoadedLedger] | None = None,
         apart: Apart | None = None,
         upgrading: Upgrading | None = None,
+        disk_bytes: Callable[[Store | SpillingStore], int] = lambda store: 0,
     ) -> None:
         topics = job.topics
         self.job = job
@@ -66,7 +70,9 @@ class TransactionDriver:
         self.units = Units(job, log, self.steps, claiming, checkpoints, self.standbys, load, self._read_control)
         self.ledger_load = LedgerLoad(checkpoints, DirectSaver() if ledger_loader is None else ledger_loader)
         self.control = ControlReader(log, topics.control)
-        self.proposer = LayoutProposer(log, topics, claiming, checkpoints)
+        stage_bytes = job.config.stage_bytes
+        self.proposer = LayoutProposer(log, topics, claiming, checkpoints, stage_bytes, self._state_bytes)
+        self._disk_bytes = disk_bytes
         self._batch_sizes = BatchSizes(job.config.copy_bytes, job.config.copy_window_bytes)
         failure_timeout_ms = claiming.detector.failure_timeout_ms
         self._heartbeat_topics = HeartbeatTopics(
@@ -155,6 +161,12 @@ class TransactionDriver:
         if not only_own:
             self.trimming.turn(node, self.claiming.owned, self.control.position, now_ms)
             self._pace_copies(now_ms)
+
+    def _state_bytes(self) -> dict[int, int]:
+        """Of state partitions that are owned or followed. A row may be in memory and on disk."""
+        stores = {number: each.store for number, each in self.node.partitions.items()}
+        sizes = [max(sum(map(about_bytes, each.tables)), self._disk_bytes(each)) for each in stores.values()]
+        return dict(zip(stores, sizes, strict=True))
 
     def _pace_copies(self, now_ms: int) -> None:
         ledger = self.node.ledger

@@ -15,6 +15,7 @@ from nodes.checkpoints.opening import open_checkpoints
 from nodes.checkpoints.saver import ThreadSaver
 from nodes.checkpoints.store_retries import PatientCheckpoints
 from nodes.errors import RunFailed, UnknownName
+from nodes.heap import share_heap
 from nodes.log import Log, TopicPartition
 from nodes.log.patient import PatientLog
 from nodes.machine import messages as m
@@ -157,6 +158,7 @@ class TransactionProcess(NodeShell):
             apart=TriedApart(settings, self._watchdog.turned),
             programs=programs,
             report=partial(logger.warning, "node %s: %s", options.node),
+            disk_bytes=lambda store: 0 if spills is None else spills.size_of(store)[1],
         )
         self.driver = composed(job, options, around)
         self.feeding = Feeding(self.log, program, sequencers)
@@ -261,6 +263,7 @@ def run_transaction_node(
     Raises ``StoppedEarly`` where a stop was requested before the log was open.
     """
     sys.setswitchinterval(SWITCH_S)
+    share_heap()
 
     def run_once(log: Log, stops: StopSignals) -> None:
         given = {"reference": reference, "accept_code": accept_code, "parent": parent}

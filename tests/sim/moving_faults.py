@@ -22,6 +22,7 @@ TAGS = {
     "proposed": b"\xa6layout",
     "handed over": b"\xa8handover",
     "ended": b"layout done",
+    "stage ended": b"layout stage",
 }
 """Steps by what their records hold: see docs/design/migration.md."""
 REQUESTED = "requested"
@@ -46,7 +47,7 @@ class MovingFaults:
         self._names = {
             topics.epochs: ("planned", "copied", "arrived", "proposed", "handed over"),
             topics.calls: ("moved",),
-            topics.control: ("ended",),
+            topics.control: ("ended", "stage ended"),
         }
         self._store = store
         self._trims = trims

@@ -4,9 +4,10 @@
         [--spread all|least] [--rounds 3] [--bootstrap HOST:PORT] [--also DIR] [--json]
 
 YCSB-M begins with checkpoints, has no requests, and goes from the first number of partitions to the second. Copying is
-from the record of the plan to that of the layout, by the log's own time. CPU is that of all nodes meanwhile, less what
-they spend when idle. Extra memory is the highest of any node over that before. ``--also``: another checkout of this
-repository, measured in turn with this one.
+from the record of the first plan to that of the last layout, by the log's own time, so with all stages of the move. CPU
+is that of all nodes meanwhile, less what they spend when idle. Extra memory is the highest of any node over the first:
+resident bytes, and those of them that are in no file, since an embedded log is in mapped files. ``--also``: another
+checkout of this repository, measured in turn with this one.
 """
 
 from __future__ import annotations
@@ -113,19 +114,20 @@ def migrated(log: Log, topics: TransactionTopics, fleet: BenchFleet, to: int, sp
     time.sleep(IDLE_S)
     idle = (fleet.cpu_s() - before_s) / IDLE_S
     requests = Repartitioning(log, topics)
-    with highest_memory(fleet) as memory:
+    with highest_memory(fleet) as (memory, private):
         began_s, cpu_s = time.monotonic(), fleet.cpu_s()
         made, told = requests.request(("record",), to, spread, "online")
         told = requests.wait(made, told, WAIT_S)
         took_s = time.monotonic() - began_s
         cpu_s = fleet.cpu_s() - cpu_s - idle * took_s
-    copies, planned_ms, held_ms, trips = copies_of(log, topics)
+    copies, planned_ms, held_ms, stages, trips = copies_of(log, topics)
     sizes = [each.size_bytes for each in copies if each.size_bytes]
     megabytes, copy_s = sum(sizes) / 1e6, (held_ms - planned_ms) / 1000
     return {
         "MB": megabytes,
         "copying_s": copy_s,
         "MB_per_s": megabytes / copy_s,
+        "stages": stages,
         "took_s": took_s,
         "cpu_ms_per_MB": 1000 * cpu_s / megabytes,
         "batches": len(sizes),
@@ -134,15 +136,20 @@ def migrated(log: Log, topics: TransactionTopics, fleet: BenchFleet, to: int, sp
         "round_trip_ms": median(trips),
         "stopped_ms": told.downtime_ms or 0,
         "extra_memory_MB": max(memory) / 1e6,
+        "extra_private_MB": max(private) / 1e6,
     }
 
 
-def copies_of(log: Log, topics: TransactionTopics) -> tuple[list[Copied], int, int, list[float]]:
-    """Batches in their order; when the plan and the layout were appended; from a batch to its last arrival, ms."""
+def copies_of(log: Log, topics: TransactionTopics) -> tuple[list[Copied], int, int, int, list[float]]:
+    """Batches in their order; when the first plan and the last layout were appended, and how many; round trips, ms.
+
+    A round trip is from a batch to its last arrival.
+    """
     copies: list[Copied] = []
     planned_ms = held_ms = 0
+    layouts = set[int]()
     sent: dict[int, int] = {}
-    arrived: dict[tuple[int, int], int] = {}
+    arrived: dict[tuple[int, int, int], int] = {}
     offset, end = log.start_offset(topics.epochs, 0), log.end_offset(topics.epochs, 0)
     while offset < end:
         chunk = log.read(topics.epochs, 0, offset)
@@ -151,35 +158,39 @@ def copies_of(log: Log, topics: TransactionTopics) -> tuple[list[Copied], int, i
                 match message:
                     case PlannedLayout():
                         planned_ms = planned_ms or at_ms
-                    case NewLayout():
-                        held_ms = held_ms or at_ms
+                    case NewLayout(layout) if layout.number not in layouts:  # else it is void
+                        held_ms = at_ms
+                        layouts.add(layout.number)
                     case Copied():
                         copies.append(message)
                         sent[message.partition] = at_ms
                     case CopyArrived() if message.source in sent:
-                        arrived[message.source, sent[message.source]] = at_ms
+                        arrived[message.layout, message.source, sent[message.source]] = at_ms
                     case _:
                         pass
         offset = max(chunk.next_offset, offset + 1)
-    return copies, planned_ms, held_ms, [at_ms - sent_ms for (_, sent_ms), at_ms in arrived.items()]
+    return copies, planned_ms, held_ms, len(layouts), [at_ms - sent_ms for (*_, sent_ms), at_ms in arrived.items()]
 
 
 @contextmanager
-def highest_memory(fleet: BenchFleet) -> Iterator[list[int]]:
-    """Of each node: the most resident bytes while this lasts, less those at its beginning."""
+def highest_memory(fleet: BenchFleet) -> Iterator[tuple[list[int], list[int]]]:
+    """Of each node: the most resident bytes while this lasts, less those at its beginning; and without files."""
     processes = [psutil.Process(each.pid) for each in fleet.processes.values()]
-    before = [each.memory_info().rss for each in processes]
-    most, over = [0] * len(processes), Event()
+    before = [each.memory_info() for each in processes]
+    most, private, over = [0] * len(processes), [0] * len(processes), Event()
 
     def sample() -> None:
         while not over.wait(SAMPLE_S):
-            for number, process in enumerate(processes):
-                most[number] = max(most[number], process.memory_info().rss - before[number])
+            for number, (process, at_first) in enumerate(zip(processes, before, strict=True)):
+                now = process.memory_info()
+                more, more_shared = now.rss - at_first.rss, now.shared - at_first.shared
+                most[number] = max(most[number], more)
+                private[number] = max(private[number], more - more_shared)
 
     thread = Thread(target=sample, name="memory")
     thread.start()
     try:
-        yield most
+        yield most, private
     finally:
         over.set()
         thread.join()

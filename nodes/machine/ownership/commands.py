@@ -7,7 +7,7 @@ CODE, CODE_BESIDE = "code", "code beside"
 VERSION = "version"
 """Where JobStarted describes the version that the job began with."""
 LAYOUT, LAYOUT_PROGRESS, LAYOUT_DONE = "layout", "layout progress", "layout done"
-"""Names of commands, beside ``ONLINE_LAYOUT``; their arguments are values of ``layouts.py`` as JSON."""
+"""Names of commands, beside those of ``messages.py``; their arguments are values of ``layouts.py`` as JSON."""
 AUTOSCALE = "autoscale"
 """Name of a command: an autoscaler has decided something; nodes of releases before pass it over."""
 KEPT_CODES = 4

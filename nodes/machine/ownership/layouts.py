@@ -1,7 +1,8 @@
 """Layouts of a transactional job's keys on the control topic: one is proposed after the other.
 
 Two rules for this file. A layout is text here: its meaning is that of the epochs topic, where it begins to hold. The
-next one may be proposed only once the last one is done, so of two that are proposed at once one is void.
+next one may be proposed only once the last one is done, so of two that are proposed at once one is void. Where a
+request goes in stages, each of them is a layout with the next number, and the request is open until the last one holds.
 """
 
 from __future__ import annotations
@@ -16,11 +17,46 @@ from nodes.machine.ownership import commands as c
 T = TypeVar("T")
 
 
+class LayoutOutcome(msgspec.Struct, frozen=True):
+    """``problem``: why it never held, "": keys have their homes by it. None: who finished it had not seen all of it.
+
+    ``resumed``: another node than the one that began it. Times are that node's: until the layout held, and between the
+    last epoch before it and the first one of it. ``first``: the number of the first of several stages, of which this
+    has the sums, and the longest of the times between epochs; 0: there is one.
+    """
+
+    number: int
+    problem: str = ""
+    keys: int | None = None
+    size_bytes: int | None = None
+    replies: int | None = None
+    took_ms: int | None = None
+    downtime_ms: int | None = None
+    resumed: bool = False
+    first: int = 0
+
+    def behind(self, before: LayoutOutcome | None) -> LayoutOutcome:
+        """Together with the stages before it."""
+        if before is None:
+            return self
+        return msgspec.structs.replace(
+            self,
+            keys=_sum(before.keys, self.keys),
+            size_bytes=_sum(before.size_bytes, self.size_bytes),
+            replies=_sum(before.replies, self.replies),
+            took_ms=_sum(before.took_ms, self.took_ms),
+            downtime_ms=_longest(before.downtime_ms, self.downtime_ms),
+            resumed=before.resumed or self.resumed,
+            first=before.first or before.number,
+        )
+
+
 class ProposedLayout(msgspec.Struct, frozen=True):
     """Layout ``number`` (the first is 0). ``units``: those of the job that it needs; ``about``: to be shown.
 
     ``online``: keys are copied to their homes in it before it holds. ``parted``: some of its groups have operators
-    apart, so that nodes which do not know those would look for keys elsewhere.
+    apart, so that nodes which do not know those would look for keys elsewhere. ``so_far``: the stages that hold, if
+    the request goes on with this number. Its ``layout`` has the number that it was requested with all the same.
     """
 
     number: int
@@ -29,11 +65,29 @@ class ProposedLayout(msgspec.Struct, frozen=True):
     about: dict[str, str | int | list[str]] = {}
     online: bool = False
     parted: bool = False
+    so_far: LayoutOutcome | None = None
 
     @property
     def format(self) -> int:
         """The first wire format whose readers find all keys by it."""
+        if self.so_far is not None:
+            return m.STAGES_VERSION
         return m.COPIES_VERSION if self.online or self.parted else m.LAYOUTS_VERSION
+
+    @property
+    def as_requested(self) -> ProposedLayout:
+        """Without its stages."""
+        if (before := self.so_far) is None:
+            return self
+        return msgspec.structs.replace(self, number=before.first or before.number, so_far=None)
+
+
+class LayoutStage(msgspec.Struct, frozen=True):
+    """This layout holds, and keys have moved a part of the way by it. ``is_last``: it is the requested one."""
+
+    outcome: LayoutOutcome
+    layout: msgspec.Raw
+    is_last: bool
 
 
 class LayoutProgress(msgspec.Struct, frozen=True):
@@ -47,23 +101,6 @@ class LayoutProgress(msgspec.Struct, frozen=True):
     left_items: int
     left_s: float | None = None
     waits_for: str = ""
-
-
-class LayoutOutcome(msgspec.Struct, frozen=True):
-    """``problem``: why it never held, "": keys have their homes by it. None: who finished it had not seen all of it.
-
-    ``resumed``: another node than the one that began it. Times are that node's: until the layout held, and between the
-    last epoch before it and the first one of it.
-    """
-
-    number: int
-    problem: str = ""
-    keys: int | None = None
-    size_bytes: int | None = None
-    replies: int | None = None
-    took_ms: int | None = None
-    downtime_ms: int | None = None
-    resumed: bool = False
 
 
 class LayoutFold:
@@ -83,6 +120,11 @@ class LayoutFold:
     def open(self) -> ProposedLayout | None:
         """The one that is neither done nor given up."""
         return None if not self.proposed or self.outcome else _proposed(self.proposed)
+
+    @property
+    def newest_request(self) -> ProposedLayout | None:
+        """Open or not; None: nobody has requested a layout."""
+        return _proposed(self.proposed) if self.proposed else None
 
     @property
     def newest(self) -> ProposedLayout | None:
@@ -105,6 +147,8 @@ class LayoutFold:
                 self.progressed(argument)
             case c.LAYOUT_DONE:
                 self.done(argument)
+            case m.LAYOUT_STAGE:
+                self.staged(argument)
             case _:
                 pass
         return None
@@ -128,9 +172,22 @@ class LayoutFold:
         made, is_open = _outcome(argument), self.open
         if made is None or is_open is None or made.number != is_open.number:
             return
-        self.outcome = argument
+        self.outcome = argument if is_open.so_far is None else _text(made.behind(is_open.so_far))
         if not made.problem:
             self.layout = self.proposed
+
+    def staged(self, argument: str) -> None:
+        """Void unless it is about the open one, which goes on with the next number if this stage is not the last."""
+        made, is_open = _decoded(argument, LayoutStage), self.open
+        if made is None or is_open is None or made.outcome.number != is_open.number or made.outcome.problem:
+            return
+        so_far = made.outcome.behind(is_open.so_far)
+        self.layout = _text(msgspec.structs.replace(is_open, layout=made.layout))
+        if made.is_last:
+            self.outcome = _text(so_far)
+        else:
+            following = msgspec.structs.replace(is_open, number=is_open.number + 1, so_far=so_far)
+            self.proposed = _text(following)
 
 
 def first_format(layouts: tuple[str, str, str]) -> int:
@@ -141,14 +198,26 @@ def first_format(layouts: tuple[str, str, str]) -> int:
 
 
 def outcome_of(fold: LayoutFold, number: int) -> LayoutOutcome | None:
-    """The end of the newest proposal, if that is its number and it has ended."""
+    """The end of the newest proposal, if that or a stage of it has this number, and it has ended."""
     made = _outcome(fold.outcome) if fold.outcome else None
-    return made if made is not None and made.number == number else None
+    return made if made is not None and (made.first or made.number) <= number <= made.number else None
 
 
 def _proposed(text: str) -> ProposedLayout | None:
     made = _decoded(text, ProposedLayout)
     return made if made is not None and made.number > 0 and made.units > 0 else None
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def _longest(one: int | None, other: int | None) -> int | None:
+    return max((each for each in (one, other) if each is not None), default=None)
+
+
+def _text(value: msgspec.Struct) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _outcome(text: str) -> LayoutOutcome | None:

@@ -45,7 +45,7 @@ class BatchSizes:
                 self._usual_ms = usual_ms + USUAL_WEIGHT * (took_ms - usual_ms)
             return self._bytes
         if plan.layout.number != self._layout:
-            self._layout, self._bytes, self._was_long = plan.layout.number, self._step_bytes, False
+            self._layout, self._arrived, self._was_long = plan.layout.number, (None, 0), False
             self._was_busy = self._since_ms is not None
         if self._most_bytes > self._step_bytes:
             self._adapt(ledger, took_ms)

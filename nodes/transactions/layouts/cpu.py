@@ -98,7 +98,7 @@ def cpu_of(heartbeats: Iterable[tuple[int, m.Heartbeat]]) -> RecentCpu | None:
 
 
 def layout_held_ms(log: Log, topics: TransactionTopics) -> int:
-    """The time of the last layout's end: older figures are of other homes. 0: none is known."""
+    """The time at which the last layout began to hold: older figures are of other homes. 0: none is known."""
     end, found = log.end_offset(topics.control, 0), 0
     start = max(log.start_offset(topics.control, 0), end - MOST_CONTROL_RECORDS)
     for chunk in chunks(log, topics.control, 0, start, end):
@@ -107,7 +107,7 @@ def layout_held_ms(log: Log, topics: TransactionTopics) -> int:
                 message = m.decode_control(value)
             except m.BadMessage:
                 continue
-            if isinstance(message, m.Command) and message.name == LAYOUT_DONE:
+            if isinstance(message, m.Command) and message.name in (LAYOUT_DONE, m.LAYOUT_STAGE):
                 found = at_ms
     return found
 

@@ -1,13 +1,13 @@
 """The owner of the first unit makes a requested layout hold: it proposes it on the epochs topic, and records its end.
 
-Three rules for this file. All that it does follows from the two topics, so the next owner goes on where they stand.
+Four rules for this file. All that it does follows from the two topics, so the next owner goes on where they stand.
 A layout is proposed once each of its partitions has a checkpoint that the topics reach back to. A layout that is
-proposed twice is void the second time.
+proposed twice is void the second time. How much moves in a stage is the planning node's choice: its plan is on the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -15,31 +15,47 @@ from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.machine.ownership.claims import Claiming
 from nodes.machine.ownership.commands import LAYOUT_DONE, LAYOUT_PROGRESS
-from nodes.machine.ownership.layouts import LayoutOutcome, LayoutProgress, ProposedLayout
+from nodes.machine.ownership.layouts import LayoutOutcome, LayoutProgress, LayoutStage, ProposedLayout
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.layouts.pace import CopyingPace
+from nodes.transactions.layouts.stages import next_stage, stages_left
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional.epochs.layout_messages import NewLayout, PlannedLayout
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import to_bytes
-from transactional.layout import Layout
+from transactional.layout import Layout, moved
 
 AGAIN_MS = 1_000
 """So long a record may be on its way before it is written once more."""
 
 
 class LayoutProposer:
-    """Of one node. ``waits_for``: why the requested layout does not hold yet; "": there is none, or it moves keys."""
+    """Of one node. ``waits_for``: why the requested layout does not hold yet; "": there is none, or it moves keys.
+
+    ``stage_bytes``: about so many move at once, if they are copied ahead. ``state_bytes``: of the state partitions that
+    this node owns or follows.
+    """
 
     def __init__(
-        self, log: Log, topics: TransactionTopics, claiming: Claiming, checkpoints: TransactionCheckpoints
+        self,
+        log: Log,
+        topics: TransactionTopics,
+        claiming: Claiming,
+        checkpoints: TransactionCheckpoints,
+        stage_bytes: int,
+        state_bytes: Callable[[], Mapping[int, int]],
     ) -> None:
         self.waits_for = ""
         self._log = log
         self._topics = topics
         self._claiming = claiming
         self._checkpoints = checkpoints
+        self._stage_bytes = stage_bytes
+        self._state_bytes = state_bytes
         self._number = 0  # of the layout that the following is about
+        self._target: tuple[bytes, Layout] | None = None  # the requested layout, and its text
+        self._planned: Layout | None = None
+        self._began = 0  # the request whose first stage was this node's
         self._since_ms = 0
         self._proposed = False
         self._written_ms: int | None = None
@@ -55,8 +71,9 @@ class LayoutProposer:
             return []
         if wanted.number != self._number:
             self._number, self._since_ms = wanted.number, now_ms
-            self._proposed, self._written_ms, self._stopped_ms, self._told_ms = False, None, None, None
-            self._pace = CopyingPace()
+            self._proposed, self._written_ms, self._stopped_ms, self._planned = False, None, None, None
+            if wanted.so_far is None:
+                self._told_ms, self._pace, self._began = None, CopyingPace(), wanted.number
         newest = ledger.layouts.newest
         if newest.number < wanted.number:
             return self._propose(ledger, wanted, now_ms)
@@ -65,19 +82,39 @@ class LayoutProposer:
         if ledger.logged < since - 1:
             return []
         self._stopped_ms = now_ms if self._stopped_ms is None else self._stopped_ms
-        return self._done(self._outcome(ledger, since, now_ms), now_ms) if ledger.logged >= since else []
+        if ledger.logged < since:
+            return []
+        outcome, (target, _) = self._outcome(ledger, wanted, since, now_ms), self._requested(wanted)
+        if wanted.so_far is None and target in (None, newest):
+            return self._done(outcome, now_ms)
+        held = msgspec.Raw(msgspec.json.encode(newest))
+        return self._ended(_command(m.LAYOUT_STAGE, LayoutStage(outcome, held, target == newest)), now_ms)
+
+    def _requested(self, wanted: ProposedLayout) -> tuple[Layout | None, str]:
+        """The layout with the number of the present stage, or why it cannot be read."""
+        text = bytes(wanted.layout)
+        if self._target is None or self._target[0] != text:
+            try:
+                self._target = text, msgspec.json.decode(text, type=Layout)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+                return None, f"it cannot be read: {error}"
+        layout = self._target[1]
+        return layout if wanted.so_far is None else msgspec.structs.replace(layout, number=wanted.number), ""
 
     def _propose(self, ledger: Ledger, wanted: ProposedLayout, now_ms: int) -> list[bytes]:
-        if now_ms - self._since_ms < self._claiming.detector.failure_timeout_ms:
+        waits_ms = 0 if wanted.so_far is not None else self._claiming.detector.failure_timeout_ms
+        if now_ms - self._since_ms < waits_ms:
             return []  # nodes of releases before this one have read the control topic by then, and stop
         missing = self._checkpoints.new_units_without(wanted.units)
         if missing:
             return self._waits_for_checkpoints(missing, now_ms)
-        layout, problem = _decoded(wanted, ledger)
-        if layout is None:
+        layout, problem = self._requested(wanted)
+        if layout is None or (problem := _problem(layout, ledger)):
             return self._done(LayoutOutcome(wanted.number, problem), now_ms)
         if wanted.online and not ledger.copies.are_ready:
-            return self._copies(ledger, layout, now_ms)
+            return self._copies(ledger, wanted, layout, now_ms)
+        if (plan := ledger.layouts.open_plan) is not None:
+            layout = plan.layout
         if not self._proposed or self._is_due(now_ms):  # what was written before is about copies
             self._proposed, self._written_ms = True, now_ms
             self._log.send(self._topics.epochs, 0, [to_bytes(NewLayout(layout))])
@@ -93,55 +130,71 @@ class LayoutProposer:
         self._told_ms = now_ms
         return [_command(LAYOUT_PROGRESS, LayoutProgress(self._number, 0, 0, waits_for=self.waits_for))]
 
-    def _copies(self, ledger: Ledger, layout: Layout, now_ms: int) -> list[bytes]:
+    def _copies(self, ledger: Ledger, wanted: ProposedLayout, target: Layout, now_ms: int) -> list[bytes]:
         """The plan on the epochs topic, then how far copies to homes in it are."""
-        is_due = self._is_due(now_ms)
-        if is_due:
-            self._written_ms = now_ms
-        plan = ledger.layouts.open_plan
+        newest, plan, so_far = ledger.layouts.newest, ledger.layouts.open_plan, wanted.so_far
         if plan is None:
-            self.waits_for = "its plan"
-            if is_due:
-                self._log.send(self._topics.epochs, 0, [to_bytes(PlannedLayout(layout))])
+            if self._is_due(now_ms):
+                self.waits_for, self._written_ms = "its plan", now_ms
+                self._told_ms = now_ms if self._told_ms is None else self._told_ms
+                self._log.send(self._topics.epochs, 0, [to_bytes(PlannedLayout(self._stage(newest, target, wanted)))])
             return []
-        told = self._pace.progress(ledger.copies, plan, now_ms)
+        if self._told_ms is not None and now_ms - self._told_ms < AGAIN_MS:
+            return []
+        self._told_ms = now_ms
+        later = _buckets(plan.layout, target) / max(1, _buckets(newest, plan.layout))
+        copied_bytes = 0 if so_far is None else so_far.size_bytes or 0
+        told = self._pace.progress(ledger.copies, plan, now_ms, copied_bytes, later)
         self.waits_for = f"copies: {told.copied_bytes} bytes, {told.left_items} keys and replies to go"
-        return [_command(LAYOUT_PROGRESS, told)] if is_due else []
+        return [_command(LAYOUT_PROGRESS, told)]
 
-    def _outcome(self, ledger: Ledger, since: int, now_ms: int) -> LayoutOutcome:
+    def _stage(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> Layout:
+        if self._planned is None:
+            done = wanted.number - wanted.as_requested.number
+            stages = stages_left(newest, target, self._state_bytes(), self._stage_bytes, done)
+            self._planned = next_stage(newest, target, stages)
+        return self._planned
+
+    def _outcome(self, ledger: Ledger, wanted: ProposedLayout, since: int, now_ms: int) -> LayoutOutcome:
         found, change = ledger.handovers.known(since), ledger.layouts.change(since)
+        resumed = not self._proposed or self._began != wanted.as_requested.number
         if change is None or len(found) != len(change.sources):
-            return LayoutOutcome(self._number, resumed=not self._proposed)  # they were before its checkpoint
+            return LayoutOutcome(self._number, resumed=resumed)  # they were before its checkpoint
         keys, replies = sum(each.keys for each in found), sum(each.replies for each in found)
         size_bytes = sum(each.size_bytes for each in found)
         if not self._proposed or self._stopped_ms is None:
             return LayoutOutcome(self._number, "", keys, size_bytes, replies, resumed=True)
         took_ms, downtime_ms = now_ms - self._since_ms, now_ms - self._stopped_ms
-        return LayoutOutcome(self._number, "", keys, size_bytes, replies, took_ms, downtime_ms)
+        return LayoutOutcome(self._number, "", keys, size_bytes, replies, took_ms, downtime_ms, resumed)
 
     def _done(self, outcome: LayoutOutcome, now_ms: int) -> list[bytes]:
-        if not self._is_due(now_ms) and not (self._proposed and not outcome.problem):
+        if outcome.problem and not self._is_due(now_ms):
+            return []
+        return self._ended(_command(LAYOUT_DONE, outcome), now_ms)
+
+    def _ended(self, command: bytes, now_ms: int) -> list[bytes]:
+        if not self._is_due(now_ms) and not self._proposed:
             return []
         self._proposed, self._written_ms = False, now_ms
-        return [_command(LAYOUT_DONE, outcome)]
+        return [command]
 
     def _is_due(self, now_ms: int) -> bool:
         return self._written_ms is None or not 0 <= now_ms - self._written_ms < AGAIN_MS
 
 
-def _command(name: str, about: LayoutOutcome | LayoutProgress) -> bytes:
+def _command(name: str, about: LayoutOutcome | LayoutProgress | LayoutStage) -> bytes:
     return m.encode(m.Command(FIRST_INCARNATION, name, msgspec.json.encode(about).decode()))
 
 
-def _decoded(wanted: ProposedLayout, ledger: Ledger) -> tuple[Layout | None, str]:
-    """The layout, or why it is none that could hold."""
-    try:
-        layout = msgspec.json.decode(wanted.layout, type=Layout)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        return None, f"it cannot be read: {error}"
+def _problem(layout: Layout, ledger: Ledger) -> str:
+    """Why it could not hold; "": it can."""
     newest = ledger.layouts.newest
     if not layout.divides(newest) or not ledger.layouts.fits(layout):
-        return None, "it is of other operators"
+        return "it is of other operators"
     if layout.number != newest.number + 1:
-        return None, f"it is number {layout.number}, and {newest.number} is the last one"
-    return layout, ""
+        return f"it is number {layout.number}, and {newest.number} is the last one"
+    return ""
+
+
+def _buckets(before: Layout, after: Layout) -> int:
+    return sum(len(moved(was, now)) for was, now in after.homes_since(before))

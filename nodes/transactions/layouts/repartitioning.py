@@ -189,9 +189,14 @@ class Repartitioning:
         argument = msgspec.json.encode(made).decode()
         name = LAYOUT if made.format == m.LAYOUTS_VERSION else m.ONLINE_LAYOUT  # the name decides the format
         self._log.append(self._topics.control, 0, [m.encode(m.Command(FIRST_INCARNATION, name, argument))])
-        if self.read().layouts.proposed != argument:
+        if self._requested() != made:
             raise RunFailed(_under_way(self._history.ownership) or "another request came first: see holon txn layout")
         return made
+
+    def _requested(self) -> ProposedLayout | None:
+        """The newest request, whatever it has come to."""
+        proposed = self.read().layouts.newest_request
+        return None if proposed is None else proposed.as_requested
 
     def _enlarge(self, partitions: int) -> bool:
         """Whether it was waited for. A topic that is larger than it need be does no harm if this is interrupted."""
@@ -316,6 +321,7 @@ def with_outcome(told: Told, outcome: LayoutOutcome) -> Told:
     took_s = None if outcome.took_ms is None else outcome.took_ms / 1000
     return msgspec.structs.replace(
         told,
+        layout=outcome.number,
         keys=outcome.keys,
         bytes=outcome.size_bytes,
         replies=outcome.replies,

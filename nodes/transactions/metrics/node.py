@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from itertools import islice
 
 from nodes.log.patient import PatientLog, WaitForRoom
 from nodes.metrics.figures import Desk, Labels, MetricFigures, Rates, histogram_of, of_time
@@ -14,12 +12,11 @@ from nodes.transactions.checkpoints.spill import Spills
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.external_calls import ExternalCalls
 from nodes.transactions.layouts.cpu import CPU_STAT, HOT_STAT
+from nodes.transactions.layouts.stages import about_bytes
 from nodes.transactions.metrics.catalogue import TRANSACTION_METRICS
 from nodes.transactions.metrics.counters import TransactionMeter
 from nodes.transactions.topics import FIRST_INCARNATION
-from transactional.operators import StateKey
 
-SAMPLED_KEYS = 1000
 BUSY_STAT = "busy"
 """In heartbeats: the share of the last second or more in which the node's loop was at work, from 0 to 1."""
 BUSY_INTERVAL_S = 1.0
@@ -154,13 +151,6 @@ class TransactionDesk(Desk):
                 values["holon_txn_state_keys"][str(number), place] = float(keys)
                 values["holon_txn_state_bytes"][str(number), place] = float(size_bytes)
         return values
-
-
-def about_bytes(table: Mapping[StateKey, bytes | None]) -> int:
-    """Keys and values of a table; of a large one extrapolated from as many keys as ``SAMPLED_KEYS``, evenly chosen."""
-    step = max(1, len(table) // SAMPLED_KEYS)
-    sizes = [len(key[1]) + len(value or b"") for key, value in islice(table.items(), 0, None, step)]
-    return round(sum(sizes) * len(table) / len(sizes)) if sizes else 0
 
 
 def cpu_seconds(driver: TransactionDriver) -> dict[int, float]:

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from nodes.sim.case import (
-    FIFTEENTH_SEED,
     FIFTH_SEED,
     FIRST_SEED,
     FOURTH_SEED,
     NINTH_SEED,
     SECOND_SEED,
     SEVENTH_SEED,
+    SIXTEENTH_SEED,
     SIXTH_SEED,
     TENTH_SEED,
     THIRD_SEED,
@@ -60,7 +60,7 @@ def test_jobs_that_older_seeds_did_not_know_are_drawn_by_new_ones(first: int) ->
 
 
 def test_new_base_seeds_are_drawn_with_stress_and_all_jobs() -> None:
-    assert all(FIFTEENTH_SEED <= fresh_base_seed() < 2 * FIFTEENTH_SEED for _ in range(20))
+    assert all(SIXTEENTH_SEED <= fresh_base_seed() < 2 * SIXTEENTH_SEED for _ in range(20))
 
 
 @pytest.mark.slow

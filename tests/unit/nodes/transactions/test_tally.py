@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from examples.bank import program
+from nodes.transactions.layouts.stages import about_bytes
 from nodes.transactions.metrics.counters import TransactionMeter
-from nodes.transactions.metrics.node import about_bytes
 from tests.unit.txn_stage import Stage
 from transactional.epochs.decision import Decision
 from transactional.epochs.epoch import Epoch
