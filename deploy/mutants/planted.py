@@ -10,6 +10,7 @@ from deploy.mutants.kafka.fetches import FETCHES
 from deploy.mutants.keyed.columns_in_files import COLUMNS_IN_FILES, KNOWN_SHARDS
 from deploy.mutants.keyed.lookups import LOOKUPS
 from deploy.mutants.moves.copy_batches import COPY_BATCHES
+from deploy.mutants.moves.portions import PORTIONS
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
 from deploy.mutants.planted_code import CODE, LARGEST, SIMULATED, VERSIONS
 from deploy.mutants.planted_events import ARROW, EVENTS, REGISTRIES
@@ -31,6 +32,7 @@ MUTANTS = (
     *MIXED_FLEETS,
     *COPIES,
     *COPY_BATCHES,
+    *PORTIONS,
     *PARTED,
     *RELEASES,
     *FULL_DISKS,

@@ -36,8 +36,8 @@ SCHEMAS_VERSION = 9
 """Since this one nodes agree on which schemas a registry has, before they read records of them."""
 COPIES_VERSION = 9
 """Since this one keys of a transactional job may be copied to other homes before they move, and groups be parted."""
-STAGES_VERSION = 12
-"""Since this one keys of a transactional job may move in stages, each of which is a layout that nobody requested."""
+PORTIONS_VERSION = 12
+"""Since this one keys of a transactional job may move in portions, each of which is a layout that nobody requested."""
 MAX_CONTROL_BYTES = 1 << 20
 FORMER_BROADCAST_BYTES = 64 << 20
 MAX_BROADCAST_BYTES = 4 << 30
@@ -53,8 +53,8 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_CONTROL_BYTES)]
 
 
-ONLINE_LAYOUT, LAYOUT_STAGE = "layout online", "layout stage"
-"""Names of ``Command``s: of a layout whose keys are copied first, or with operators apart; of a stage that is done."""
+ONLINE_LAYOUT, LAYOUT_PORTION = "layout online", "layout portion"
+"""Names of ``Command``s: of a layout whose keys are copied first, or with operators apart; of a portion that holds."""
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -323,8 +323,8 @@ class Command(Message, frozen=True, tag="command"):
 
     @property
     def format(self) -> int:
-        if self.name in (ONLINE_LAYOUT, LAYOUT_STAGE):
-            return COPIES_VERSION if self.name == ONLINE_LAYOUT else STAGES_VERSION
+        if self.name in (ONLINE_LAYOUT, LAYOUT_PORTION):
+            return COPIES_VERSION if self.name == ONLINE_LAYOUT else PORTIONS_VERSION
         return PROGRAMS_VERSION if self.name.startswith(("program", "layout")) else NUMBERED_VERSION
 
 

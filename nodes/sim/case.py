@@ -44,7 +44,7 @@ FOURTEENTH_SEED = 1 << 53
 FIFTEENTH_SEED = 1 << 54
 """Seeds from here on have columns of keyed state in files, too."""
 SIXTEENTH_SEED = 1 << 55
-"""New seeds are drawn from here on: online moves of transactional fleets go in stages, too."""
+"""New seeds are drawn from here on: online moves of transactional fleets go in portions, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

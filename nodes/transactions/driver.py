@@ -14,8 +14,8 @@ from nodes.runtime.heartbeat_topics import HeartbeatTopics
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.checkpoints.ledger_load import LedgerLoad, LoadedLedger
 from nodes.transactions.layouts.batch_sizes import BatchSizes
+from nodes.transactions.layouts.portions import about_bytes
 from nodes.transactions.layouts.proposing import LayoutProposer
-from nodes.transactions.layouts.stages import about_bytes
 from nodes.transactions.steps import Clocks, Steps, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, control_topic
 from nodes.transactions.trimming import Trimming, trimmed_away
@@ -70,8 +70,8 @@ class TransactionDriver:
         self.units = Units(job, log, self.steps, claiming, checkpoints, self.standbys, load, self._read_control)
         self.ledger_load = LedgerLoad(checkpoints, DirectSaver() if ledger_loader is None else ledger_loader)
         self.control = ControlReader(log, topics.control)
-        stage_bytes = job.config.stage_bytes
-        self.proposer = LayoutProposer(log, topics, claiming, checkpoints, stage_bytes, self._state_bytes)
+        portion_bytes = job.config.portion_bytes
+        self.proposer = LayoutProposer(log, topics, claiming, checkpoints, portion_bytes, self._state_bytes)
         self._disk_bytes = disk_bytes
         self._batch_sizes = BatchSizes(job.config.copy_bytes, job.config.copy_window_bytes)
         failure_timeout_ms = claiming.detector.failure_timeout_ms

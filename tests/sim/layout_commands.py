@@ -78,7 +78,7 @@ class LayoutCommands(Stage):
         text = bytes(newest.layout)
         if self.done is None or self.done[0] != text:
             self.done = text, msgspec.json.decode(text, type=Layout)
-            self.met.stages += newest.so_far is not None
+            self.met.portions += newest.so_far is not None
         for name, (driver, _) in sorted(self.nodes.items()):
             moved = driver.node.ledger.layouts.newest
             if isinstance(moved, Layout) and moved.number == newest.number:

@@ -22,7 +22,7 @@ TAGS = {
     "proposed": b"\xa6layout",
     "handed over": b"\xa8handover",
     "ended": b"layout done",
-    "stage ended": b"layout stage",
+    "portion ended": b"layout portion",
 }
 """Steps by what their records hold: see docs/design/migration.md."""
 REQUESTED = "requested"
@@ -47,7 +47,7 @@ class MovingFaults:
         self._names = {
             topics.epochs: ("planned", "copied", "arrived", "proposed", "handed over"),
             topics.calls: ("moved",),
-            topics.control: ("ended", "stage ended"),
+            topics.control: ("ended", "portion ended"),
         }
         self._store = store
         self._trims = trims

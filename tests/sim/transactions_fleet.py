@@ -29,7 +29,7 @@ from tests.sim.moving_faults import MovingFaults
 from tests.sim.recorded_log import RecordedLog
 from tests.sim.transactions_met import Met
 from tests.unit.txn_stage import SlowSaver, counters, counters_v2
-from transactional.epochs.copies import COPY_BYTES, STAGE_BYTES
+from transactional.epochs.copies import COPY_BYTES, PORTION_BYTES
 from transactional.program_versions import ProgramVersion
 from transactional.requests.requests import WireRequest
 
@@ -74,13 +74,14 @@ class Fleet(LayoutCommands):
         max_requests = self.strain_draw.choice([400, 400, 20, 5])
         copy_bytes = self.strain_draw.choice([COPY_BYTES, 2_000, 300])
         window_times = Random(seed ^ 0x9ACE).choice([1, 4, 1_000]) if seed >= FOURTEENTH_SEED else 1
-        stage_bytes = Random(seed ^ 0x57A6E).choice([STAGE_BYTES, 30, 5, 1]) if seed >= SIXTEENTH_SEED else STAGE_BYTES
+        few_bytes = [30, 5, 1] if seed >= SIXTEENTH_SEED else []
+        portion_bytes = Random(seed ^ 0x57A6E).choice([PORTION_BYTES, *few_bytes])
         self.config = replace(
             self.config,
             max_requests=max_requests,
             copy_bytes=copy_bytes,
             copy_window_bytes=copy_bytes * window_times,
-            stage_bytes=stage_bytes,
+            portion_bytes=portion_bytes,
         )
         self.control = control_history(self.log, self.topics, 1)
         self.leaving: set[str] = set()

@@ -27,7 +27,7 @@ class Met:
     online: int = 0
     alone: int = 0
     moved: int = 0
-    stages: int = 0
+    portions: int = 0
     resumed: int = 0
     full: int = 0
     full_moves: int = 0

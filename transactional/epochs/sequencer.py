@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from transactional.conflicts.nondeterminism import cut_otherwise
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
-from transactional.epochs.copies import COPY_BYTES, COPY_WINDOW_BYTES, STAGE_BYTES
+from transactional.epochs.copies import COPY_BYTES, COPY_WINDOW_BYTES, PORTION_BYTES
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import Addressed, Cut, Forward, Kind, Request, addressed, to_bytes
 from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES
@@ -31,7 +31,7 @@ class EpochConfig:
     ``id_window`` requests, and offsets. Messages between partitions in a round go through ``epochs`` as long as all of
     them have at most ``inline_bytes``, an even share for each; the same on all nodes. Records of more than
     ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``. Ahead of a move a partition copies
-    ``copy_bytes`` in a step, and up to ``copy_window_bytes`` in a batch; about ``stage_bytes`` move at once.
+    ``copy_bytes`` in a step, and up to ``copy_window_bytes`` in a batch; about ``portion_bytes`` move at once.
     ``answer_key``: the job's, with which nodes prove that they have written what came of external calls; empty: none is
     required.
     """
@@ -46,7 +46,7 @@ class EpochConfig:
     piece_bytes: int = PIECE_BYTES
     copy_bytes: int = COPY_BYTES
     copy_window_bytes: int = COPY_WINDOW_BYTES
-    stage_bytes: int = STAGE_BYTES
+    portion_bytes: int = PORTION_BYTES
     answer_key: bytes = field(default=b"", repr=False)
 
 

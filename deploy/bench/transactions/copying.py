@@ -4,7 +4,7 @@
         [--spread all|least] [--rounds 3] [--bootstrap HOST:PORT] [--also DIR] [--json]
 
 YCSB-M begins with checkpoints, has no requests, and goes from the first number of partitions to the second. Copying is
-from the record of the first plan to that of the last layout, by the log's own time, so with all stages of the move. CPU
+from the record of the first plan to that of the last layout, by the log's own time, with all portions of the move. CPU
 is that of all nodes meanwhile, less what they spend when idle. Extra memory is the highest of any node over the first:
 resident bytes, and those of them that are in no file, since an embedded log is in mapped files. ``--also``: another
 checkout of this repository, measured in turn with this one.
@@ -120,14 +120,14 @@ def migrated(log: Log, topics: TransactionTopics, fleet: BenchFleet, to: int, sp
         told = requests.wait(made, told, WAIT_S)
         took_s = time.monotonic() - began_s
         cpu_s = fleet.cpu_s() - cpu_s - idle * took_s
-    copies, planned_ms, held_ms, stages, trips = copies_of(log, topics)
+    copies, planned_ms, held_ms, portions, trips = copies_of(log, topics)
     sizes = [each.size_bytes for each in copies if each.size_bytes]
     megabytes, copy_s = sum(sizes) / 1e6, (held_ms - planned_ms) / 1000
     return {
         "MB": megabytes,
         "copying_s": copy_s,
         "MB_per_s": megabytes / copy_s,
-        "stages": stages,
+        "portions": portions,
         "took_s": took_s,
         "cpu_ms_per_MB": 1000 * cpu_s / megabytes,
         "batches": len(sizes),

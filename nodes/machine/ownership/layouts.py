@@ -2,7 +2,7 @@
 
 Two rules for this file. A layout is text here: its meaning is that of the epochs topic, where it begins to hold. The
 next one may be proposed only once the last one is done, so of two that are proposed at once one is void. Where a
-request goes in stages, each of them is a layout with the next number, and the request is open until the last one holds.
+request goes in portions, each of them is a layout with the next number. The request is open until the last one holds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LayoutOutcome(msgspec.Struct, frozen=True):
     """``problem``: why it never held, "": keys have their homes by it. None: who finished it had not seen all of it.
 
     ``resumed``: another node than the one that began it. Times are that node's: until the layout held, and between the
-    last epoch before it and the first one of it. ``first``: the number of the first of several stages, of which this
+    last epoch before it and the first one of it. ``first``: the number of the first of several portions, of which this
     has the sums, and the longest of the times between epochs; 0: there is one.
     """
 
@@ -36,7 +36,7 @@ class LayoutOutcome(msgspec.Struct, frozen=True):
     first: int = 0
 
     def behind(self, before: LayoutOutcome | None) -> LayoutOutcome:
-        """Together with the stages before it."""
+        """Together with the portions before it."""
         if before is None:
             return self
         return msgspec.structs.replace(
@@ -55,7 +55,7 @@ class ProposedLayout(msgspec.Struct, frozen=True):
     """Layout ``number`` (the first is 0). ``units``: those of the job that it needs; ``about``: to be shown.
 
     ``online``: keys are copied to their homes in it before it holds. ``parted``: some of its groups have operators
-    apart, so that nodes which do not know those would look for keys elsewhere. ``so_far``: the stages that hold, if
+    apart, so that nodes which do not know those would look for keys elsewhere. ``so_far``: the portions that hold, if
     the request goes on with this number. Its ``layout`` has the number that it was requested with all the same.
     """
 
@@ -71,18 +71,18 @@ class ProposedLayout(msgspec.Struct, frozen=True):
     def format(self) -> int:
         """The first wire format whose readers find all keys by it."""
         if self.so_far is not None:
-            return m.STAGES_VERSION
+            return m.PORTIONS_VERSION
         return m.COPIES_VERSION if self.online or self.parted else m.LAYOUTS_VERSION
 
     @property
     def as_requested(self) -> ProposedLayout:
-        """Without its stages."""
+        """Without its portions."""
         if (before := self.so_far) is None:
             return self
         return msgspec.structs.replace(self, number=before.first or before.number, so_far=None)
 
 
-class LayoutStage(msgspec.Struct, frozen=True):
+class LayoutPortion(msgspec.Struct, frozen=True):
     """This layout holds, and keys have moved a part of the way by it. ``is_last``: it is the requested one."""
 
     outcome: LayoutOutcome
@@ -147,8 +147,8 @@ class LayoutFold:
                 self.progressed(argument)
             case c.LAYOUT_DONE:
                 self.done(argument)
-            case m.LAYOUT_STAGE:
-                self.staged(argument)
+            case m.LAYOUT_PORTION:
+                self.portion_held(argument)
             case _:
                 pass
         return None
@@ -176,9 +176,9 @@ class LayoutFold:
         if not made.problem:
             self.layout = self.proposed
 
-    def staged(self, argument: str) -> None:
-        """Void unless it is about the open one, which goes on with the next number if this stage is not the last."""
-        made, is_open = _decoded(argument, LayoutStage), self.open
+    def portion_held(self, argument: str) -> None:
+        """Void unless it is about the open one, which goes on with the next number if this portion is not the last."""
+        made, is_open = _decoded(argument, LayoutPortion), self.open
         if made is None or is_open is None or made.outcome.number != is_open.number or made.outcome.problem:
             return
         so_far = made.outcome.behind(is_open.so_far)
@@ -198,7 +198,7 @@ def first_format(layouts: tuple[str, str, str]) -> int:
 
 
 def outcome_of(fold: LayoutFold, number: int) -> LayoutOutcome | None:
-    """The end of the newest proposal, if that or a stage of it has this number, and it has ended."""
+    """The end of the newest proposal, if that or a portion of it has this number, and it has ended."""
     made = _outcome(fold.outcome) if fold.outcome else None
     return made if made is not None and (made.first or made.number) <= number <= made.number else None
 

@@ -107,7 +107,7 @@ def layout_held_ms(log: Log, topics: TransactionTopics) -> int:
                 message = m.decode_control(value)
             except m.BadMessage:
                 continue
-            if isinstance(message, m.Command) and message.name in (LAYOUT_DONE, m.LAYOUT_STAGE):
+            if isinstance(message, m.Command) and message.name in (LAYOUT_DONE, m.LAYOUT_PORTION):
                 found = at_ms
     return found
 

@@ -2,7 +2,7 @@
 
 Four rules for this file. All that it does follows from the two topics, so the next owner goes on where they stand.
 A layout is proposed once each of its partitions has a checkpoint that the topics reach back to. A layout that is
-proposed twice is void the second time. How much moves in a stage is the planning node's choice: its plan is on the log.
+proposed twice is void the second time. How much a portion moves is the planning node's choice: its plan is on the log.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.machine.ownership.claims import Claiming
 from nodes.machine.ownership.commands import LAYOUT_DONE, LAYOUT_PROGRESS
-from nodes.machine.ownership.layouts import LayoutOutcome, LayoutProgress, LayoutStage, ProposedLayout
+from nodes.machine.ownership.layouts import LayoutOutcome, LayoutPortion, LayoutProgress, ProposedLayout
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.layouts.pace import CopyingPace
-from nodes.transactions.layouts.stages import next_stage, stages_left
+from nodes.transactions.layouts.portions import next_portion, portions_left
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional.epochs.layout_messages import NewLayout, PlannedLayout
 from transactional.epochs.ledger import Ledger
@@ -32,8 +32,8 @@ AGAIN_MS = 1_000
 class LayoutProposer:
     """Of one node. ``waits_for``: why the requested layout does not hold yet; "": there is none, or it moves keys.
 
-    ``stage_bytes``: about so many move at once, if they are copied ahead. ``state_bytes``: of the state partitions that
-    this node owns or follows.
+    ``portion_bytes``: about so many move at once, if they are copied ahead. ``state_bytes``: of the state partitions
+    that this node owns or follows.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class LayoutProposer:
         topics: TransactionTopics,
         claiming: Claiming,
         checkpoints: TransactionCheckpoints,
-        stage_bytes: int,
+        portion_bytes: int,
         state_bytes: Callable[[], Mapping[int, int]],
     ) -> None:
         self.waits_for = ""
@@ -50,12 +50,12 @@ class LayoutProposer:
         self._topics = topics
         self._claiming = claiming
         self._checkpoints = checkpoints
-        self._stage_bytes = stage_bytes
+        self._portion_bytes = portion_bytes
         self._state_bytes = state_bytes
         self._number = 0  # of the layout that the following is about
         self._target: tuple[bytes, Layout] | None = None  # the requested layout, and its text
         self._planned: Layout | None = None
-        self._began = 0  # the request whose first stage was this node's
+        self._began = 0  # the request whose first portion was this node's
         self._since_ms = 0
         self._proposed = False
         self._written_ms: int | None = None
@@ -88,10 +88,10 @@ class LayoutProposer:
         if wanted.so_far is None and target in (None, newest):
             return self._done(outcome, now_ms)
         held = msgspec.Raw(msgspec.json.encode(newest))
-        return self._ended(_command(m.LAYOUT_STAGE, LayoutStage(outcome, held, target == newest)), now_ms)
+        return self._ended(_command(m.LAYOUT_PORTION, LayoutPortion(outcome, held, target == newest)), now_ms)
 
     def _requested(self, wanted: ProposedLayout) -> tuple[Layout | None, str]:
-        """The layout with the number of the present stage, or why it cannot be read."""
+        """The layout with the number of the present portion, or why it cannot be read."""
         text = bytes(wanted.layout)
         if self._target is None or self._target[0] != text:
             try:
@@ -137,7 +137,7 @@ class LayoutProposer:
             if self._is_due(now_ms):
                 self.waits_for, self._written_ms = "its plan", now_ms
                 self._told_ms = now_ms if self._told_ms is None else self._told_ms
-                self._log.send(self._topics.epochs, 0, [to_bytes(PlannedLayout(self._stage(newest, target, wanted)))])
+                self._log.send(self._topics.epochs, 0, [to_bytes(PlannedLayout(self._portion(newest, target, wanted)))])
             return []
         if self._told_ms is not None and now_ms - self._told_ms < AGAIN_MS:
             return []
@@ -148,11 +148,11 @@ class LayoutProposer:
         self.waits_for = f"copies: {told.copied_bytes} bytes, {told.left_items} keys and replies to go"
         return [_command(LAYOUT_PROGRESS, told)]
 
-    def _stage(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> Layout:
+    def _portion(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> Layout:
         if self._planned is None:
             done = wanted.number - wanted.as_requested.number
-            stages = stages_left(newest, target, self._state_bytes(), self._stage_bytes, done)
-            self._planned = next_stage(newest, target, stages)
+            portions = portions_left(newest, target, self._state_bytes(), self._portion_bytes, done)
+            self._planned = next_portion(newest, target, portions)
         return self._planned
 
     def _outcome(self, ledger: Ledger, wanted: ProposedLayout, since: int, now_ms: int) -> LayoutOutcome:
@@ -182,7 +182,7 @@ class LayoutProposer:
         return self._written_ms is None or not 0 <= now_ms - self._written_ms < AGAIN_MS
 
 
-def _command(name: str, about: LayoutOutcome | LayoutProgress | LayoutStage) -> bytes:
+def _command(name: str, about: LayoutOutcome | LayoutProgress | LayoutPortion) -> bytes:
     return m.encode(m.Command(FIRST_INCARNATION, name, msgspec.json.encode(about).decode()))
 
 

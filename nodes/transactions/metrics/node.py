@@ -12,7 +12,7 @@ from nodes.transactions.checkpoints.spill import Spills
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.external_calls import ExternalCalls
 from nodes.transactions.layouts.cpu import CPU_STAT, HOT_STAT
-from nodes.transactions.layouts.stages import about_bytes
+from nodes.transactions.layouts.portions import about_bytes
 from nodes.transactions.metrics.catalogue import TRANSACTION_METRICS
 from nodes.transactions.metrics.counters import TransactionMeter
 from nodes.transactions.topics import FIRST_INCARNATION

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from examples.bank import program
-from nodes.transactions.layouts.stages import about_bytes
+from nodes.transactions.layouts.portions import about_bytes
 from nodes.transactions.metrics.counters import TransactionMeter
 from tests.unit.txn_stage import Stage
 from transactional.epochs.decision import Decision

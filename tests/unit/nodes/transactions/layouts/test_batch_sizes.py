@@ -109,7 +109,7 @@ def test_time_in_which_no_epoch_is_in_work_is_no_epochs() -> None:
         assert told.epoch(5) == STEP
 
 
-def test_another_sender_of_the_node_and_the_next_stage_go_on_at_the_same_size() -> None:
+def test_another_sender_of_the_node_and_the_next_portion_go_on_at_the_same_size() -> None:
     told = Told(BatchSizes(STEP, MOST))
     told.plan()
     told.arrived(0)
@@ -120,7 +120,7 @@ def test_another_sender_of_the_node_and_the_next_stage_go_on_at_the_same_size() 
     assert told.turn() == 4_000
     told.layouts.open_plan = SimpleNamespace(layout=SimpleNamespace(number=2))
     told.batches[3] = 0
-    assert told.turn() == 4_000, "batches of the stage before are none of this one"
+    assert told.turn() == 4_000, "batches of the portion before are none of this one"
     assert told.arrived(3) == 8_000
 
 

@@ -12,7 +12,7 @@ from nodes.machine.ownership.layouts import ProposedLayout
 from nodes.transactions.layouts.proposing import AGAIN_MS, LayoutProposer
 from nodes.transactions.topics import TransactionTopics
 from transactional import Operator, Program
-from transactional.epochs.copies import STAGE_BYTES
+from transactional.epochs.copies import PORTION_BYTES
 from transactional.epochs.layout_messages import Copied, NewLayout, PlannedLayout
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import epoch_message, to_bytes
@@ -34,7 +34,7 @@ def test_the_layout_follows_at_once_when_copies_are_ready_however_new_the_last_p
         detector=SimpleNamespace(failure_timeout_ms=TIMEOUT_MS),
     )
     checkpoints: Any = SimpleNamespace(new_units_without=lambda units: [], sequencers=1)
-    proposer = LayoutProposer(log, topics, claiming, checkpoints, STAGE_BYTES, lambda: {0: 1, 1: 1})
+    proposer = LayoutProposer(log, topics, claiming, checkpoints, PORTION_BYTES, lambda: {0: 1, 1: 1})
 
     def written() -> list[Any]:
         return [epoch_message(value) for value in log.read(topics.epochs, 0, 0).values]

@@ -1,8 +1,8 @@
-"""The stages of an online move: layouts between the present one and the requested one, in each of which some keys move.
+"""The portions of an online move: layouts between the present one and the requested one. By each some keys move.
 
 A target holds what has come until all of it is there. So what moves at once is what a node may have twice, and what
-waits at the switch. A stage has about as many bytes as the job allows. Their number follows from the state of the node
-that proposes them, and the stages from the log: the first plan of a number holds, whoever made it.
+waits at the switch. A portion has about as many bytes as the job allows. Their number follows from the state of the
+node that proposes them, and the portions from the log: the first plan of a number holds, whoever made it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from itertools import islice
 from transactional.layout import GroupHomes, Layout, moved
 from transactional.operators import StateKey
 
-MOST_STAGES = 32
+MOST_PORTIONS = 32
 """Of one request, about: each looks through all keys of its sources, and takes some epochs."""
 SAMPLED_KEYS = 1_000
 _SPREAD = 2_654_435_761
-"""Knuth's multiplier: buckets of one stage are of all sources and targets alike."""
+"""Knuth's multiplier: buckets of one portion are of all sources and targets alike."""
 
 
 def about_bytes(table: Mapping[StateKey, bytes | None]) -> int:
@@ -27,30 +27,32 @@ def about_bytes(table: Mapping[StateKey, bytes | None]) -> int:
     return round(sum(sizes) * len(table) / len(sizes)) if sizes else 0
 
 
-def stages_left(before: Layout, target: Layout, state_bytes: Mapping[int, int], stage_bytes: int, done: int = 0) -> int:
-    """How many stages are still to come, 1 at least. ``state_bytes``: of the state partitions that the node has.
+def portions_left(
+    before: Layout, target: Layout, state_bytes: Mapping[int, int], portion_bytes: int, done: int = 0
+) -> int:
+    """How many portions are still to come, 1 at least. ``state_bytes``: of the state partitions that the node has.
 
-    ``done``: stages that hold. A bucket is taken to be as large as any other of these partitions. A node that has none
-    of them cannot tell, and takes all for one stage.
+    ``done``: portions that hold. A bucket is taken to be as large as any other of these partitions. A node that has
+    none of them cannot tell, and takes all for one portion.
     """
     buckets, known_buckets = 0, 0
     for was, now in target.homes_since(before):
         buckets += len(moved(was, now))
         known_buckets += sum(home in state_bytes for home in was)
-    needed = -(-sum(state_bytes.values()) * buckets // max(1, known_buckets * stage_bytes))
-    return max(1, min(needed, buckets, MOST_STAGES - done))
+    needed = -(-sum(state_bytes.values()) * buckets // max(1, known_buckets * portion_bytes))
+    return max(1, min(needed, buckets, MOST_PORTIONS - done))
 
 
-def next_stage(before: Layout, target: Layout, stages: int) -> Layout:
+def next_portion(before: Layout, target: Layout, portions: int) -> Layout:
     """The layout in which one of so many parts of the buckets that still move have their homes by ``target``."""
     groups: list[GroupHomes] = []
     for (was, now), each in zip(target.homes_since(before), target.groups, strict=True):
         homes = list(was)
-        for bucket in _share(moved(was, now), stages):
+        for bucket in _share(moved(was, now), portions):
             homes[bucket] = now[bucket]
         groups.append(GroupHomes(each.group, tuple(homes)))
     return Layout(target.number, 1 + max(max(each.homes) for each in groups), tuple(groups))
 
 
-def _share(buckets: Sequence[int], stages: int) -> Sequence[int]:
-    return sorted(buckets, key=lambda bucket: bucket * _SPREAD % 2**32)[: -(-len(buckets) // stages)]
+def _share(buckets: Sequence[int], portions: int) -> Sequence[int]:
+    return sorted(buckets, key=lambda bucket: bucket * _SPREAD % 2**32)[: -(-len(buckets) // portions)]

@@ -1,4 +1,4 @@
-"""A large online move goes in stages: how many, and which keys move in each of them."""
+"""A large online move goes in portions: how many, and which keys move in each of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nodes.machine.ownership import commands as c
 from nodes.machine.ownership.layouts import (
     LayoutFold,
     LayoutOutcome,
-    LayoutStage,
+    LayoutPortion,
     ProposedLayout,
     first_format,
     outcome_of,
 )
+from nodes.transactions.layouts.portions import MOST_PORTIONS, next_portion, portions_left
 from nodes.transactions.layouts.repartitioning import Repartitioning
-from nodes.transactions.layouts.stages import MOST_STAGES, next_stage, stages_left
 from tests.unit.txn_stage import Stage, counters
 from transactional.epochs.layout_messages import PlannedLayout
 from transactional.epochs.messages import epoch_messages
@@ -40,66 +40,66 @@ def text(value: object) -> str:
 
 @pytest.mark.parametrize("spread", [spread_all, spread_least])
 @pytest.mark.parametrize("to", [1, 12, 20])
-def test_stages_move_each_bucket_once_in_parts_of_one_size_and_end_at_the_target(spread: object, to: int) -> None:
+def test_portions_move_each_bucket_once_in_parts_of_one_size_and_end_at_the_target(spread: object, to: int) -> None:
     assert callable(spread)
     target = BEFORE.changed({GROUP: spread(BEFORE.homes_of(GROUP), to)})
-    found, stages = [BEFORE], 7
-    for left in range(stages, 0, -1):
-        found.append(next_stage(found[-1], msgspec.structs.replace(target, number=found[-1].number + 1), left))
-    assert [each.number for each in found] == list(range(stages + 1))
+    found, portions = [BEFORE], 7
+    for left in range(portions, 0, -1):
+        found.append(next_portion(found[-1], msgspec.structs.replace(target, number=found[-1].number + 1), left))
+    assert [each.number for each in found] == list(range(portions + 1))
     assert found[-1].groups == target.groups and found[-1].partitions == target.partitions
     steps = [moved(was.homes_of(GROUP), now.homes_of(GROUP)) for was, now in pairwise(found)]
     assert sorted(chain.from_iterable(steps)) == moved(BEFORE.homes_of(GROUP), target.homes_of(GROUP))
     assert max(map(len, steps)) - min(map(len, steps)) <= 1
 
 
-def test_a_stage_moves_keys_of_all_sources_to_all_targets() -> None:
-    stage = next_stage(BEFORE, AFTER, 5)
-    pairs = {(was, now) for was, now in zip(BEFORE.homes_of(GROUP), stage.homes_of(GROUP), strict=True) if was != now}
+def test_a_portion_moves_keys_of_all_sources_to_all_targets() -> None:
+    portion = next_portion(BEFORE, AFTER, 5)
+    pairs = {(was, now) for was, now in zip(BEFORE.homes_of(GROUP), portion.homes_of(GROUP), strict=True) if was != now}
     assert {was for was, _ in pairs} == set(range(16)) and {now for _, now in pairs} == set(range(12))
 
 
 @pytest.mark.parametrize(
-    ("state_bytes", "stage_bytes", "done", "expected"),
+    ("state_bytes", "portion_bytes", "done", "expected"),
     [
         ({0: 64}, 64, 0, -(-MOVED // 64)),  # a bucket of a sixteenth has 1 byte
         ({0: 64, 1: 0}, 64, 0, -(-MOVED // 128)),
         ({0: 64 * 100}, MOVED * 100, 0, 1),
         ({0: 64 * 100}, MOVED * 100 - 1, 0, 2),
-        ({0: 1 << 40}, 1, 0, MOST_STAGES),
-        ({0: 1 << 40}, 1, 10, MOST_STAGES - 10),
-        ({0: 1 << 40}, 1, MOST_STAGES + 3, 1),
+        ({0: 1 << 40}, 1, 0, MOST_PORTIONS),
+        ({0: 1 << 40}, 1, 10, MOST_PORTIONS - 10),
+        ({0: 1 << 40}, 1, MOST_PORTIONS + 3, 1),
         ({}, 1, 0, 1),
         ({16: 0}, 1, 0, 1),
         ({0: 0}, 1, 0, 1),
     ],
 )
-def test_there_are_as_many_stages_as_what_moves_has_times_the_bytes_of_one(
-    state_bytes: dict[int, int], stage_bytes: int, done: int, expected: int
+def test_there_are_as_many_portions_as_what_moves_has_times_the_bytes_of_one(
+    state_bytes: dict[int, int], portion_bytes: int, done: int, expected: int
 ) -> None:
-    assert stages_left(BEFORE, AFTER, state_bytes, stage_bytes, done) == expected
+    assert portions_left(BEFORE, AFTER, state_bytes, portion_bytes, done) == expected
 
 
-def test_a_request_is_open_until_its_last_stage_holds_and_its_outcome_is_that_of_all() -> None:
+def test_a_request_is_open_until_its_last_portion_holds_and_its_outcome_is_that_of_all() -> None:
     fold = LayoutFold()
     requested = ProposedLayout(1, 5, msgspec.Raw(b'"target"'), {"to": 3}, online=True)
     fold.take(m.ONLINE_LAYOUT, text(requested))
 
-    def stage(outcome: LayoutOutcome, layout: bytes, *, is_last: bool = False) -> None:
-        fold.take(m.LAYOUT_STAGE, text(LayoutStage(outcome, msgspec.Raw(layout), is_last)))
+    def portion(outcome: LayoutOutcome, layout: bytes, *, is_last: bool = False) -> None:
+        fold.take(m.LAYOUT_PORTION, text(LayoutPortion(outcome, msgspec.Raw(layout), is_last)))
 
-    stage(LayoutOutcome(2, keys=9), b"2")
-    stage(LayoutOutcome(1, "no room"), b"1")
+    portion(LayoutOutcome(2, keys=9), b"2")
+    portion(LayoutOutcome(1, "no room"), b"1")
     assert fold.open == requested, "neither is about it"
-    stage(LayoutOutcome(1, keys=3, size_bytes=30, replies=1, took_ms=40, downtime_ms=7), b"1")
+    portion(LayoutOutcome(1, keys=3, size_bytes=30, replies=1, took_ms=40, downtime_ms=7), b"1")
     assert fold.number == 1 and fold.newest is not None and bytes(fold.newest.layout) == b"1"
     assert fold.open is not None and fold.open.number == 2 and fold.open.as_requested == requested
     assert fold.take(m.ONLINE_LAYOUT, text(ProposedLayout(2, 5, msgspec.Raw(b"{}"), online=True))) is None
-    stage(LayoutOutcome(1, keys=3), b"again")
+    portion(LayoutOutcome(1, keys=3), b"again")
     assert bytes(fold.newest.layout) == b"1", "it was written twice"
-    stage(LayoutOutcome(2, keys=4, size_bytes=50, replies=0, took_ms=10, downtime_ms=5, resumed=True), b"2")
+    portion(LayoutOutcome(2, keys=4, size_bytes=50, replies=0, took_ms=10, downtime_ms=5, resumed=True), b"2")
     assert outcome_of(fold, 1) is None
-    stage(LayoutOutcome(3, keys=1, size_bytes=1, replies=0, took_ms=1, downtime_ms=9), b"3", is_last=True)
+    portion(LayoutOutcome(3, keys=1, size_bytes=1, replies=0, took_ms=1, downtime_ms=9), b"3", is_last=True)
     assert fold.open is None and fold.number == 3 and fold.newest is not None and bytes(fold.newest.layout) == b"3"
     all_of_it = LayoutOutcome(3, "", 8, 81, 1, 51, 9, resumed=True, first=1)
     assert outcome_of(fold, 1) == outcome_of(fold, 3) == all_of_it and outcome_of(fold, 4) is None
@@ -107,27 +107,27 @@ def test_a_request_is_open_until_its_last_stage_holds_and_its_outcome_is_that_of
     assert fold.take(m.ONLINE_LAYOUT, text(ProposedLayout(4, 5, msgspec.Raw(b"{}"), online=True))) is not None
 
 
-def test_what_one_stage_does_not_know_is_not_known_of_all_and_a_problem_ends_them() -> None:
+def test_what_one_portion_does_not_know_is_not_known_of_all_and_a_problem_ends_them() -> None:
     fold = LayoutFold()
     fold.take(m.ONLINE_LAYOUT, text(ProposedLayout(1, 5, msgspec.Raw(b"{}"), online=True)))
-    fold.take(m.LAYOUT_STAGE, text(LayoutStage(LayoutOutcome(1, keys=3), msgspec.Raw(b"1"), is_last=False)))
-    assert first_format((fold.proposed, fold.outcome, fold.layout)) == m.STAGES_VERSION
+    fold.take(m.LAYOUT_PORTION, text(LayoutPortion(LayoutOutcome(1, keys=3), msgspec.Raw(b"1"), is_last=False)))
+    assert first_format((fold.proposed, fold.outcome, fold.layout)) == m.PORTIONS_VERSION
     fold.take(c.LAYOUT_DONE, text(LayoutOutcome(2, "it cannot be read", downtime_ms=4)))
     assert fold.open is None and fold.number == 1
     assert outcome_of(fold, 1) == LayoutOutcome(2, "it cannot be read", downtime_ms=4, first=1)
 
 
-def test_a_control_record_of_a_stage_stops_nodes_that_would_take_the_request_for_open() -> None:
-    assert m.Command(1, m.LAYOUT_STAGE, "{}").format == m.STAGES_VERSION
+def test_a_control_record_of_a_portion_stops_nodes_that_would_take_the_request_for_open() -> None:
+    assert m.Command(1, m.LAYOUT_PORTION, "{}").format == m.PORTIONS_VERSION
     assert m.Command(1, m.ONLINE_LAYOUT, "{}").format == m.COPIES_VERSION
 
 
 class Fleet(Stage):
-    """Nodes for which a stage has few bytes. ``plans``: the layouts that were planned, by the log."""
+    """Nodes for which a portion has few bytes. ``plans``: the layouts that were planned, by the log."""
 
-    def __init__(self, stage_bytes: int) -> None:
-        super().__init__(counters("stages", 2), new_log=lambda on_wait: MemoryLog(on_wait=lambda s: self.turn(20)))
-        self.config = replace(self.config, stage_bytes=stage_bytes)
+    def __init__(self, portion_bytes: int) -> None:
+        super().__init__(counters("portions", 2), new_log=lambda on_wait: MemoryLog(on_wait=lambda s: self.turn(20)))
+        self.config = replace(self.config, portion_bytes=portion_bytes)
         self.start("a")
         self.turn(10)
         for key in KEYS:
@@ -139,7 +139,7 @@ class Fleet(Stage):
         return [each.layout for value in values for each in epoch_messages(value) if isinstance(each, PlannedLayout)]
 
 
-def test_a_node_moves_keys_in_stages_and_the_next_request_follows_the_last_of_them() -> None:
+def test_a_node_moves_keys_in_portions_and_the_next_request_follows_the_last_of_them() -> None:
     made = Fleet(40)
     requests, told = Repartitioning(made.log, made.topics), list[str]()
     proposed, begun = requests.request(["count"], 5, "all")
@@ -160,7 +160,7 @@ def test_a_node_moves_keys_in_stages_and_the_next_request_follows_the_last_of_th
     assert [made.call("count", key, "add", [1]) for key in KEYS] == [3] * len(KEYS)
 
 
-def test_another_node_goes_on_behind_the_last_stage_that_holds() -> None:
+def test_another_node_goes_on_behind_the_last_portion_that_holds() -> None:
     made = Fleet(20)
     requests = Repartitioning(made.log, made.topics)
     proposed, begun = requests.request(["count"], 4, "all")
@@ -175,9 +175,9 @@ def test_another_node_goes_on_behind_the_last_stage_that_holds() -> None:
     assert [made.call("count", key, "add", [1]) for key in KEYS] == [2] * len(KEYS)
 
 
-@pytest.mark.parametrize(("mode", "stage_bytes"), [("stop", 1), ("online", 1 << 20)])
-def test_what_is_small_or_stops_moves_at_once(mode: str, stage_bytes: int) -> None:
-    made = Fleet(stage_bytes)
+@pytest.mark.parametrize(("mode", "portion_bytes"), [("stop", 1), ("online", 1 << 20)])
+def test_what_is_small_or_stops_moves_at_once(mode: str, portion_bytes: int) -> None:
+    made = Fleet(portion_bytes)
     requests = Repartitioning(made.log, made.topics)
     assert mode in ("stop", "online")
     proposed, begun = requests.request(["count"], 5, "all", "stop" if mode == "stop" else "online")

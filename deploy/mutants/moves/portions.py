@@ -1,0 +1,132 @@
+"""Planted bugs in the portions of an online move."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+_FOLD = "nodes/machine/ownership/layouts.py"
+_PORTIONS = "nodes/transactions/layouts/portions.py"
+_PROPOSING = "nodes/transactions/layouts/proposing.py"
+_TESTS = ("tests/unit/nodes/transactions/layouts/test_portions.py",)
+
+PORTIONS = (
+    Mutant(
+        "a portion moves keys that have their last homes already",
+        _PORTIONS,
+        "homes[bucket] = now[bucket]",
+        "homes[bucket] = now[bucket - 1]",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "the last portion leaves a bucket behind",
+        _PORTIONS,
+        "[: -(-len(buckets) // portions)]",
+        "[: len(buckets) // (portions + 1)]",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "a portion has the buckets of few sources",
+        _PORTIONS,
+        "key=lambda bucket: bucket * _SPREAD % 2**32",
+        "key=lambda bucket: bucket % 16",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "portions that hold do not count",
+        _PORTIONS,
+        "MOST_PORTIONS - done",
+        "MOST_PORTIONS",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "the first portion that holds ends the request",
+        _FOLD,
+        "        if made.is_last:\n",
+        "        if True:\n",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "a portion that is told twice counts twice",
+        _FOLD,
+        "or made.outcome.number != is_open.number or made.outcome.problem:\n",
+        "or made.outcome.problem:\n",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "the homes of the requested layout are taken for those of a portion",
+        _FOLD,
+        "self.layout = _text(msgspec.structs.replace(is_open, layout=made.layout))",
+        "self.layout = _text(is_open)",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "the outcome is that of the last portion alone",
+        _FOLD,
+        "self.outcome = _text(so_far)",
+        "self.outcome = _text(made.outcome)",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "nodes that know no portions go on",
+        _FOLD,
+        "        if self.so_far is not None:\n            return m.PORTIONS_VERSION\n",
+        "",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "a node that knows no portions reads the record of one",
+        "nodes/machine/messages.py",
+        "COPIES_VERSION if self.name == ONLINE_LAYOUT else PORTIONS_VERSION",
+        "COPIES_VERSION",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "a planned portion is followed by the requested layout",
+        _PROPOSING,
+        "            layout = plan.layout\n",
+        "            pass\n",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "all moves at once, whatever it has",
+        _PROPOSING,
+        "self._planned = next_portion(newest, target, portions)",
+        "self._planned = target",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "the next portion has the number of the first",
+        _PROPOSING,
+        "return layout if wanted.so_far is None else msgspec.structs.replace(layout, number=wanted.number)",
+        "return layout",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "a request goes on after its last portion",
+        _PROPOSING,
+        "LayoutPortion(outcome, held, target == newest)",
+        "LayoutPortion(outcome, held, False)",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "another node's portions are taken for its own",
+        _PROPOSING,
+        "not self._proposed or self._began != wanted.as_requested.number",
+        "not self._proposed",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "batches of the portion before count for this one",
+        "nodes/transactions/layouts/batch_sizes.py",
+        "self._layout, self._arrived, self._was_long = plan.layout.number, (None, 0), False",
+        "self._layout, self._was_long = plan.layout.number, False",
+        tests=("tests/unit/nodes/transactions/layouts/test_batch_sizes.py",),
+    ),
+    Mutant(
+        "each thread of a node has a heap of its own",
+        "nodes/heap.py",
+        "return mallopt(_M_ARENA_MAX, 1) == 1",
+        "return True",
+        tests=("tests/integration/transactions/test_shared_heap.py",),
+    ),
+)
