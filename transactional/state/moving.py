@@ -195,12 +195,13 @@ class Move:
         if (moving := self._copying.known(self._change.after.number)) is not None:
             self._leaving.keys = {to: list(keys) for to, keys in moving.keys.items()}
             return
-        places, here, found = self._change.after.places, self._number, self._leaving.keys
-        for count, ((operator, key), _) in enumerate(self._store.everything(), 1):
-            to = places[operator].partition_of(key)
-            if to != here:
-                found.setdefault(to, []).append((operator, key))
-            if count % SLICE_ROWS == 0:
+        after, here, found = self._change.after, self._number, self._leaving.keys
+        rows = iter(self._store.everything())
+        while some := [key for key, _ in islice(rows, SLICE_ROWS)]:
+            for key, to in zip(some, after.place_all(some), strict=True):
+                if to != here:
+                    found.setdefault(to, []).append(key)
+            if len(some) == SLICE_ROWS:
                 yield None
 
     def _find_rest(self) -> None:
