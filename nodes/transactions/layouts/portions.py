@@ -33,13 +33,15 @@ def portions_left(
     """How many portions are still to come, 1 at least. ``state_bytes``: of the state partitions that the node has.
 
     ``done``: portions that hold. A bucket is taken to be as large as any other of these partitions. A node that has
-    none of them cannot tell, and takes all for one portion.
+    none of them cannot tell, and takes all for one portion; so does one of which 0 bytes are wished.
     """
+    if portion_bytes == 0:
+        return 1
     buckets, known_buckets = 0, 0
     for was, now in target.homes_since(before):
         buckets += len(moved(was, now))
         known_buckets += sum(home in state_bytes for home in was)
-    needed = -(-sum(state_bytes.values()) * buckets // max(1, known_buckets * portion_bytes))
+    needed = -(-sum(state_bytes.values()) * buckets // (max(1, known_buckets) * portion_bytes))
     return max(1, min(needed, buckets, MOST_PORTIONS - done))
 
 

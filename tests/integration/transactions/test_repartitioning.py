@@ -25,7 +25,8 @@ from transactional import Aborted
 COMMAND = [sys.executable, "-m", "nodes.cli", "txn"]
 
 
-WAYS = [(kind, mode) for kind in KINDS for mode in ("stop", "online")]
+WAYS = [(kind, mode) for kind in KINDS for mode in ("stop", "online", "portions")]
+"""portions: online, with few bytes at once."""
 
 
 @pytest.mark.long
@@ -34,10 +35,12 @@ def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_r
     way: tuple[str, str], tmp_path: Path
 ) -> None:
     kind, mode = way
+    few = ["-D", "node.move_portion_bytes=10"] if mode == "portions" else []
+    mode = "stop" if mode == "stop" else "online"
     with opened(kind, tmp_path) as (log, options):
         topics = create_topics(log, program, SEQUENCERS)
         client, draw = TransactionClient(log, "bank"), Random(5)
-        with nodes(2, BANK, *options, "-D", "node.checkpoint_interval_ms=500") as processes:
+        with nodes(2, BANK, *options, *few, "-D", "node.checkpoint_interval_ms=500") as processes:
             open_accounts(client)
             once = client.call("account", "a1", "deposit", [0], request_id="once", timeout_s=PLENTY_S)
             requests = Repartitioning(log, topics)
@@ -51,6 +54,8 @@ def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_r
             answers(client, first)
             until(lambda: requests.read().layouts.open is None, "the layout holds")
             assert requests.layout().partitions == 6
+            before = requests.layout().number
+            assert before > 2 if few else before == 1
             second = pay_around(client, draw, 50)
             answers(client, second)
             assert any(isinstance(client.take(name), Aborted) for name in (*first, *second))
@@ -61,7 +66,8 @@ def test_keys_move_though_a_node_and_the_command_are_killed_and_every_reply_is_r
                 cwd=ROOT, capture_output=True, text=True, timeout=PLENTY_S, check=True,
             )  # fmt: skip
             told = json.loads(done.stdout)
-            assert (told["from"], told["to"], told["partitions"], told["layout"]) == (6, 1, 1, 2)
+            assert (told["from"], told["to"], told["partitions"]) == (6, 1, 1)
+            assert told["layout"] > before + 2 if few else told["layout"] == before + 1
             assert told["mode"] == mode and told["keys"] > 0 and not told["resumed"] and told["downtime_ms"] >= 0
             third = pay_around(client, draw, 20)
             answers(client, third)

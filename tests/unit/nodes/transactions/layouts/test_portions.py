@@ -72,6 +72,7 @@ def test_a_portion_moves_keys_of_all_sources_to_all_targets() -> None:
         ({}, 1, 0, 1),
         ({16: 0}, 1, 0, 1),
         ({0: 0}, 1, 0, 1),
+        ({0: 1 << 40}, 0, 0, 1),
     ],
 )
 def test_there_are_as_many_portions_as_what_moves_has_times_the_bytes_of_one(
