@@ -53,8 +53,8 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_CONTROL_BYTES)]
 
 
-ONLINE_LAYOUT, LAYOUT_PORTION = "layout online", "layout portion"
-"""Names of ``Command``s: of a layout whose keys are copied first, or with operators apart; of a portion that holds."""
+ONLINE_LAYOUT, IN_PORTIONS, LAYOUT_PORTION = "layout online", "layout in portions", "layout portion"
+"""Names of ``Command``s: a layout whose keys are copied first, or with operators apart; it has portions; one holds."""
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -323,7 +323,7 @@ class Command(Message, frozen=True, tag="command"):
 
     @property
     def format(self) -> int:
-        if self.name in (ONLINE_LAYOUT, LAYOUT_PORTION):
+        if self.name in (ONLINE_LAYOUT, IN_PORTIONS, LAYOUT_PORTION):
             return COPIES_VERSION if self.name == ONLINE_LAYOUT else PORTIONS_VERSION
         return PROGRAMS_VERSION if self.name.startswith(("program", "layout")) else NUMBERED_VERSION
 

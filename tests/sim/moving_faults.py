@@ -22,6 +22,7 @@ TAGS = {
     "proposed": b"\xa6layout",
     "handed over": b"\xa8handover",
     "ended": b"layout done",
+    "in portions": b"layout in portions",
     "portion ended": b"layout portion",
 }
 """Steps by what their records hold: see docs/design/migration.md."""
@@ -47,7 +48,7 @@ class MovingFaults:
         self._names = {
             topics.epochs: ("planned", "copied", "arrived", "proposed", "handed over"),
             topics.calls: ("moved",),
-            topics.control: ("ended", "portion ended"),
+            topics.control: ("ended", "in portions", "portion ended"),
         }
         self._store = store
         self._trims = trims

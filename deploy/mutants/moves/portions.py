@@ -69,7 +69,7 @@ PORTIONS = (
     Mutant(
         "nodes that know no portions go on",
         _FOLD,
-        "        if self.so_far is not None:\n            return m.PORTIONS_VERSION\n",
+        "        if self.in_portions:\n            return m.PORTIONS_VERSION\n",
         "",
         tests=_TESTS,
     ),
@@ -113,6 +113,20 @@ PORTIONS = (
         _PROPOSING,
         "not self._proposed or self._began != wanted.as_requested.number",
         "not self._proposed",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "a node that knows no portions ends a request with one of them",
+        _FOLD,
+        "        if is_open.in_portions and not made.problem:\n            return\n",
+        "",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "a portion is planned while nodes that know none are at work",
+        _PROPOSING,
+        "self._ended(_named(m.IN_PORTIONS, str(wanted.number)), now_ms)",
+        "self._copies(ledger, wanted, self._requested(wanted)[0], now_ms)",
         tests=_TESTS,
     ),
     Mutant(

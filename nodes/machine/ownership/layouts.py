@@ -55,8 +55,9 @@ class ProposedLayout(msgspec.Struct, frozen=True):
     """Layout ``number`` (the first is 0). ``units``: those of the job that it needs; ``about``: to be shown.
 
     ``online``: keys are copied to their homes in it before it holds. ``parted``: some of its groups have operators
-    apart, so that nodes which do not know those would look for keys elsewhere. ``so_far``: the portions that hold, if
-    the request goes on with this number. Its ``layout`` has the number that it was requested with all the same.
+    apart, so that nodes which do not know those would look for keys elsewhere. ``in_portions``: it takes
+    several layouts, of which each holds by a record of its own. ``so_far``: those that hold, if it goes on with this
+    number. Its ``layout`` has the number that it was requested with all the same.
     """
 
     number: int
@@ -65,21 +66,21 @@ class ProposedLayout(msgspec.Struct, frozen=True):
     about: dict[str, str | int | list[str]] = {}
     online: bool = False
     parted: bool = False
+    in_portions: bool = False
     so_far: LayoutOutcome | None = None
 
     @property
     def format(self) -> int:
         """The first wire format whose readers find all keys by it."""
-        if self.so_far is not None:
+        if self.in_portions:
             return m.PORTIONS_VERSION
         return m.COPIES_VERSION if self.online or self.parted else m.LAYOUTS_VERSION
 
     @property
     def as_requested(self) -> ProposedLayout:
         """Without its portions."""
-        if (before := self.so_far) is None:
-            return self
-        return msgspec.structs.replace(self, number=before.first or before.number, so_far=None)
+        number = self.number if self.so_far is None else self.so_far.first or self.so_far.number
+        return msgspec.structs.replace(self, number=number, in_portions=False, so_far=None)
 
 
 class LayoutPortion(msgspec.Struct, frozen=True):
@@ -147,6 +148,8 @@ class LayoutFold:
                 self.progressed(argument)
             case c.LAYOUT_DONE:
                 self.done(argument)
+            case m.IN_PORTIONS:
+                self.take_portions(argument)
             case m.LAYOUT_PORTION:
                 self.portion_held(argument)
             case _:
@@ -168,18 +171,27 @@ class LayoutFold:
             self.progress = made
 
     def done(self, argument: str) -> None:
-        """Void unless it is about the open one."""
+        """Void unless it is about the open one. One in portions is done by the last of them, or given up."""
         made, is_open = _outcome(argument), self.open
         if made is None or is_open is None or made.number != is_open.number:
+            return
+        if is_open.in_portions and not made.problem:
             return
         self.outcome = argument if is_open.so_far is None else _text(made.behind(is_open.so_far))
         if not made.problem:
             self.layout = self.proposed
 
+    def take_portions(self, argument: str) -> None:
+        """Void unless it has the number of the open one."""
+        if (is_open := self.open) is not None and argument == str(is_open.number):
+            self.proposed = _text(msgspec.structs.replace(is_open, in_portions=True))
+
     def portion_held(self, argument: str) -> None:
         """Void unless it is about the open one, which goes on with the next number if this portion is not the last."""
         made, is_open = _decoded(argument, LayoutPortion), self.open
         if made is None or is_open is None or made.outcome.number != is_open.number or made.outcome.problem:
+            return
+        if not is_open.in_portions:
             return
         so_far = made.outcome.behind(is_open.so_far)
         self.layout = _text(msgspec.structs.replace(is_open, layout=made.layout))

@@ -55,6 +55,8 @@ class LayoutProposer:
         self._number = 0  # of the layout that the following is about
         self._target: tuple[bytes, Layout] | None = None  # the requested layout, and its text
         self._planned: Layout | None = None
+        self._takes_portions: bool | None = None  # None: that was not looked for
+        self._known_since_ms: int | None = None  # what nodes of releases before this one stop at
         self._began = 0  # the request whose first portion was this node's
         self._since_ms = 0
         self._proposed = False
@@ -72,6 +74,7 @@ class LayoutProposer:
         if wanted.number != self._number:
             self._number, self._since_ms = wanted.number, now_ms
             self._proposed, self._written_ms, self._stopped_ms, self._planned = False, None, None, None
+            self._takes_portions, self._known_since_ms = None, None
             if wanted.so_far is None:
                 self._told_ms, self._pace, self._began = None, CopyingPace(), wanted.number
         newest = ledger.layouts.newest
@@ -85,7 +88,7 @@ class LayoutProposer:
         if ledger.logged < since:
             return []
         outcome, (target, _) = self._outcome(ledger, wanted, since, now_ms), self._requested(wanted)
-        if wanted.so_far is None and target in (None, newest):
+        if not wanted.in_portions:
             return self._done(outcome, now_ms)
         held = msgspec.Raw(msgspec.json.encode(newest))
         return self._ended(_command(m.LAYOUT_PORTION, LayoutPortion(outcome, held, target == newest)), now_ms)
@@ -102,8 +105,12 @@ class LayoutProposer:
         return layout if wanted.so_far is None else msgspec.structs.replace(layout, number=wanted.number), ""
 
     def _propose(self, ledger: Ledger, wanted: ProposedLayout, now_ms: int) -> list[bytes]:
+        if not wanted.in_portions and self._is_large(ledger, wanted):
+            return self._ended(_named(m.IN_PORTIONS, str(wanted.number)), now_ms)
+        if self._known_since_ms is None:
+            self._known_since_ms, self._written_ms = now_ms, None
         waits_ms = 0 if wanted.so_far is not None else self._claiming.detector.failure_timeout_ms
-        if now_ms - self._since_ms < waits_ms:
+        if now_ms - self._known_since_ms < waits_ms:
             return []  # nodes of releases before this one have read the control topic by then, and stop
         missing = self._checkpoints.new_units_without(wanted.units)
         if missing:
@@ -119,6 +126,15 @@ class LayoutProposer:
             self._proposed, self._written_ms = True, now_ms
             self._log.send(self._topics.epochs, 0, [to_bytes(NewLayout(layout))])
         return []
+
+    def _is_large(self, ledger: Ledger, wanted: ProposedLayout) -> bool:
+        """Whether it takes portions: looked for once. A plan that is there is of all that moves."""
+        if self._takes_portions is None:
+            (target, _), newest = self._requested(wanted), ledger.layouts.newest
+            self._takes_portions = False
+            if wanted.online and target is not None and target.divides(newest) and ledger.layouts.open_plan is None:
+                self._takes_portions = self._portions(newest, target, wanted) > 1
+        return self._takes_portions
 
     def _waits_for_checkpoints(self, units: Sequence[int], now_ms: int) -> list[bytes]:
         """Told from a second on, which is long for a file of no keys: the store may be away."""
@@ -150,10 +166,13 @@ class LayoutProposer:
 
     def _portion(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> Layout:
         if self._planned is None:
-            done = wanted.number - wanted.as_requested.number
-            portions = portions_left(newest, target, self._state_bytes(), self._portion_bytes, done)
+            portions = self._portions(newest, target, wanted) if wanted.in_portions else 1
             self._planned = next_portion(newest, target, portions)
         return self._planned
+
+    def _portions(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> int:
+        done = wanted.number - wanted.as_requested.number
+        return portions_left(newest, target, self._state_bytes(), self._portion_bytes, done)
 
     def _outcome(self, ledger: Ledger, wanted: ProposedLayout, since: int, now_ms: int) -> LayoutOutcome:
         found, change = ledger.handovers.known(since), ledger.layouts.change(since)
@@ -183,7 +202,11 @@ class LayoutProposer:
 
 
 def _command(name: str, about: LayoutOutcome | LayoutProgress | LayoutPortion) -> bytes:
-    return m.encode(m.Command(FIRST_INCARNATION, name, msgspec.json.encode(about).decode()))
+    return _named(name, msgspec.json.encode(about).decode())
+
+
+def _named(name: str, argument: str) -> bytes:
+    return m.encode(m.Command(FIRST_INCARNATION, name, argument))
 
 
 def _problem(layout: Layout, ledger: Ledger) -> str:

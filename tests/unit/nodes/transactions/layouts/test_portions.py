@@ -89,9 +89,15 @@ def test_a_request_is_open_until_its_last_portion_holds_and_its_outcome_is_that_
     def portion(outcome: LayoutOutcome, layout: bytes, *, is_last: bool = False) -> None:
         fold.take(m.LAYOUT_PORTION, text(LayoutPortion(outcome, msgspec.Raw(layout), is_last)))
 
+    portion(LayoutOutcome(1, keys=3), b"1")
+    fold.take(m.IN_PORTIONS, "2")
+    assert fold.open == requested, "it is in no portions"
+    fold.take(m.IN_PORTIONS, "1")
+    assert fold.open == msgspec.structs.replace(requested, in_portions=True)
     portion(LayoutOutcome(2, keys=9), b"2")
     portion(LayoutOutcome(1, "no room"), b"1")
-    assert fold.open == requested, "neither is about it"
+    fold.take(c.LAYOUT_DONE, text(LayoutOutcome(1, keys=9)))
+    assert fold.open.as_requested == requested and fold.number == 0, "none is about it, or can be"
     portion(LayoutOutcome(1, keys=3, size_bytes=30, replies=1, took_ms=40, downtime_ms=7), b"1")
     assert fold.number == 1 and fold.newest is not None and bytes(fold.newest.layout) == b"1"
     assert fold.open is not None and fold.open.number == 2 and fold.open.as_requested == requested
@@ -111,6 +117,9 @@ def test_a_request_is_open_until_its_last_portion_holds_and_its_outcome_is_that_
 def test_what_one_portion_does_not_know_is_not_known_of_all_and_a_problem_ends_them() -> None:
     fold = LayoutFold()
     fold.take(m.ONLINE_LAYOUT, text(ProposedLayout(1, 5, msgspec.Raw(b"{}"), online=True)))
+    assert first_format((fold.proposed, fold.outcome, fold.layout)) == m.COPIES_VERSION
+    fold.take(m.IN_PORTIONS, "1")
+    assert first_format((fold.proposed, fold.outcome, fold.layout)) == m.PORTIONS_VERSION
     fold.take(m.LAYOUT_PORTION, text(LayoutPortion(LayoutOutcome(1, keys=3), msgspec.Raw(b"1"), is_last=False)))
     assert first_format((fold.proposed, fold.outcome, fold.layout)) == m.PORTIONS_VERSION
     fold.take(c.LAYOUT_DONE, text(LayoutOutcome(2, "it cannot be read", downtime_ms=4)))
@@ -119,7 +128,7 @@ def test_what_one_portion_does_not_know_is_not_known_of_all_and_a_problem_ends_t
 
 
 def test_a_control_record_of_a_portion_stops_nodes_that_would_take_the_request_for_open() -> None:
-    assert m.Command(1, m.LAYOUT_PORTION, "{}").format == m.PORTIONS_VERSION
+    assert {m.Command(1, name, "{}").format for name in (m.IN_PORTIONS, m.LAYOUT_PORTION)} == {m.PORTIONS_VERSION}
     assert m.Command(1, m.ONLINE_LAYOUT, "{}").format == m.COPIES_VERSION
 
 
@@ -159,6 +168,19 @@ def test_a_node_moves_keys_in_portions_and_the_next_request_follows_the_last_of_
     again, begun = requests.request(["count"], 2, "least", "stop")
     assert again.number == layout.number + 1 and requests.wait(again, begun, 60).layout == again.number
     assert [made.call("count", key, "add", [1]) for key in KEYS] == [3] * len(KEYS)
+
+
+def test_no_portion_is_planned_before_nodes_that_know_none_have_stopped() -> None:
+    made = Fleet(20)
+    requests = Repartitioning(made.log, made.topics)
+    requests.request(["count"], 4, "all")
+    made.turn(10)
+    wanted, timeout_ms = requests.read().layouts.open, made.nodes["a"][0].claiming.detector.failure_timeout_ms
+    assert wanted is not None and wanted.in_portions
+    since_ms = made.now_ms
+    while not made.plans:
+        made.turn()
+    assert timeout_ms - 50 <= made.now_ms - since_ms <= timeout_ms + 50
 
 
 def test_another_node_goes_on_behind_the_last_portion_that_holds() -> None:
