@@ -15,20 +15,18 @@ class CopyingPace:
 
     def __init__(self) -> None:
         self._begun: tuple[int, int] | None = None  # when, and how many items were to go
-        self._portion = 0, 0  # its number, and the most items that were to go in it
 
     def progress(
-        self, copies: Copies, plan: Plan, now_ms: int, before_bytes: int = 0, later: float = 0.0
+        self, copies: Copies, plan: Plan, now_ms: int, before_bytes: int = 0, later_items: int | None = 0
     ) -> LayoutProgress:
         """Of what is logged. Items of a source are known from its first batch on.
 
-        ``before_bytes``: of portions that hold. ``later``: how many buckets move in later ones, for each of this one.
+        ``before_bytes``: of portions that hold. ``later_items``: of those to come, about; None: that is not known yet.
         """
         copied_bytes, left = copies.progress()
-        number, items = self._portion
-        self._portion = plan.layout.number, max(left, items if number == plan.layout.number else 0)
-        copied_bytes, left = before_bytes + copied_bytes, left + round(later * self._portion[1])
-        if self._begun is None and all(copies.of(plan.layout.number, each).batches for each in plan.change.sources):
+        copied_bytes, left = before_bytes + copied_bytes, left + (later_items or 0)
+        has_all = all(copies.of(plan.layout.number, each).batches for each in plan.change.sources)
+        if self._begun is None and later_items is not None and (before_bytes or has_all):
             self._begun = now_ms, left
         began_ms, at_first = (now_ms, left) if self._begun is None else self._begun
         took_ms, done = now_ms - began_ms, at_first - left

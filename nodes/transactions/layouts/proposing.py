@@ -158,11 +158,19 @@ class LayoutProposer:
         if self._told_ms is not None and now_ms - self._told_ms < AGAIN_MS:
             return []
         self._told_ms = now_ms
-        later = _buckets(plan.layout, target) / max(1, _buckets(newest, plan.layout))
         copied_bytes = 0 if so_far is None else so_far.size_bytes or 0
+        later = self._later_items(newest, plan.layout, target, wanted)
         told = self._pace.progress(ledger.copies, plan, now_ms, copied_bytes, later)
         self.waits_for = f"copies: {told.copied_bytes} bytes, {told.left_items} keys and replies to go"
         return [_command(LAYOUT_PROGRESS, told)]
+
+    def _later_items(self, newest: Layout, planned: Layout, target: Layout, wanted: ProposedLayout) -> int | None:
+        """Of portions to come: as many for a bucket as in those that hold. None: none does yet."""
+        left, size = _buckets(planned, target), max(1, _buckets(newest, planned))
+        if (so_far := wanted.so_far) is None:
+            return None if left else 0
+        done = wanted.number - wanted.as_requested.number
+        return ((so_far.keys or 0) + (so_far.replies or 0)) * left // (size * done)
 
     def _portion(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> Layout:
         if self._planned is None:

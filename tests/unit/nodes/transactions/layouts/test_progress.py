@@ -81,6 +81,18 @@ def test_time_left_follows_from_the_pace_since_all_sources_have_begun() -> None:
     assert pace.progress(copies, plan, 1_200) == LayoutProgress(1, 3_000, 75, 3.0), "25 in a second"
 
 
+def test_portions_that_hold_and_those_to_come_count_too() -> None:
+    layouts = LayoutHistory({"count": COUNT})
+    assert layouts.add_plan(1, NEXT) and (plan := layouts.open_plan) is not None
+    copies, pace = Copies(layouts), CopyingPace()
+    for source, left in enumerate((60, 40)):
+        assert copies.take(Copied(source, 1, 0, 0, 1, (2, -1, "count", "k"), [], left, 1_000))
+    assert pace.progress(copies, plan, -9_000, 0, None) == LayoutProgress(1, 2_000, 100), "of the first one"
+    assert pace.progress(copies, plan, 0, 5_000, 250) == LayoutProgress(1, 7_000, 100 + 250)
+    assert copies.take(Copied(1, 1, 1, 0, 1, (2, -1, "count", "l"), [], 0, 1_000))
+    assert pace.progress(copies, plan, 1_000, 5_000, 250) == LayoutProgress(1, 8_000, 60 + 250, 7.75), "40 a second"
+
+
 def test_progress_in_words() -> None:
     assert copying(LayoutProgress(1, 2_340_000, 75, 3.2)) == "copied 2.3 MB, 75 keys and replies to go, about 3 s"
     assert copying(LayoutProgress(1, 0, 0)) == "copied 0.0 MB, 0 keys and replies to go"
