@@ -101,7 +101,7 @@ class NodeSettings(Section):
     replicas: Positive = setting(1, "replicas of each partition in all; more than 1: hot standbys")
     standby_after_ms: Positive = setting(30, "how late results may be before a standby publishes them")
     compress_bytes: NotNegative = setting(4096, "transactions: longer internal records are compressed; 0: none is")
-    move_portion_bytes: NotNegative = setting(48 << 20, "transactions: of an online move at once, about; 0: all of it")
+    move_portion_bytes: NotNegative = setting(32 << 20, "transactions: of an online move at once, a node; 0: all of it")
     function_timeout_ms: Positive = setting(
         10_000, "time that one call of a job's function may take; of a transactional one: CPU time"
     )

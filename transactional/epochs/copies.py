@@ -18,8 +18,8 @@ COPY_BYTES = 1 << 18
 """Of all records of a batch that one step makes: a node's loop does nothing else meanwhile."""
 COPY_WINDOW_BYTES = 1 << 22
 """Of a batch at most: so much is copied in one round trip of the log."""
-PORTION_BYTES = 48 << 20
-"""Of an online move, about: one of more bytes goes in portions, so that no node has much of the state twice."""
+PORTION_BYTES = 32 << 20
+"""Of an online move, about, for each node: more go in portions, so that no node has much of the state twice."""
 SWEEPS = 2
 """The second one has what changed during the first, so little is left for the move itself."""
 

@@ -31,7 +31,7 @@ class EpochConfig:
     ``id_window`` requests, and offsets. Messages between partitions in a round go through ``epochs`` as long as all of
     them have at most ``inline_bytes``, an even share for each; the same on all nodes. Records of more than
     ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``. Ahead of a move a partition copies
-    ``copy_bytes`` in a step, and up to ``copy_window_bytes`` in a batch; about ``portion_bytes`` move at once.
+    ``copy_bytes`` in a step, and up to ``copy_window_bytes`` in a batch; about ``portion_bytes`` a node move at once.
     ``answer_key``: the job's, with which nodes prove that they have written what came of external calls; empty: none is
     required.
     """

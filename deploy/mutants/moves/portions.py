@@ -130,6 +130,13 @@ PORTIONS = (
         tests=_TESTS,
     ),
     Mutant(
+        "a portion is as small as that of one node, however many there are",
+        _PROPOSING,
+        "self._portion_bytes * max(1, len(self._claiming.ownership.members))",
+        "self._portion_bytes",
+        tests=_TESTS,
+    ),
+    Mutant(
         "batches of the portion before count for this one",
         "nodes/transactions/layouts/batch_sizes.py",
         "self._layout, self._arrived, self._was_long = plan.layout.number, (None, 0), False",

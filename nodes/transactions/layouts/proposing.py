@@ -32,8 +32,8 @@ AGAIN_MS = 1_000
 class LayoutProposer:
     """Of one node. ``waits_for``: why the requested layout does not hold yet; "": there is none, or it moves keys.
 
-    ``portion_bytes``: about so many move at once, if they are copied ahead. ``state_bytes``: of the state partitions
-    that this node owns or follows.
+    ``portion_bytes``: about so many move at once for each node of the job, if they are copied ahead. ``state_bytes``:
+    of the state partitions that this node owns or follows.
     """
 
     def __init__(
@@ -180,7 +180,8 @@ class LayoutProposer:
 
     def _portions(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> int:
         done = wanted.number - wanted.as_requested.number
-        return portions_left(newest, target, self._state_bytes(), self._portion_bytes, done)
+        portion_bytes = self._portion_bytes * max(1, len(self._claiming.ownership.members))
+        return portions_left(newest, target, self._state_bytes(), portion_bytes, done)
 
     def _outcome(self, ledger: Ledger, wanted: ProposedLayout, since: int, now_ms: int) -> LayoutOutcome:
         found, change = ledger.handovers.known(since), ledger.layouts.change(since)

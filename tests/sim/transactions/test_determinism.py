@@ -60,7 +60,6 @@ def in_two_processes(words: list[str]) -> list[list[str]]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(drawn(300, 3600))
 def test_the_same_seeds_give_the_same_logs_and_counts_in_two_processes() -> None:
     words = runs()
     one, other = in_two_processes(words)
@@ -69,7 +68,6 @@ def test_the_same_seeds_give_the_same_logs_and_counts_in_two_processes() -> None
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_seeds_that_once_differed_are_the_same_in_two_processes() -> None:
     one, other = in_two_processes([f"{kind}:{seed}" for kind, seeds in DIFFERED.items() for seed in seeds])
     assert one == other

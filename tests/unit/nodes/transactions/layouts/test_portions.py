@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 
@@ -135,11 +136,12 @@ def test_a_control_record_of_a_portion_stops_nodes_that_would_take_the_request_f
 class Fleet(Stage):
     """Nodes for which a portion has few bytes. ``plans``: the layouts that were planned, by the log."""
 
-    def __init__(self, portion_bytes: int) -> None:
+    def __init__(self, portion_bytes: int, others: Sequence[str] = ()) -> None:
         super().__init__(counters("portions", 2), new_log=lambda on_wait: MemoryLog(on_wait=lambda s: self.turn(20)))
         self.config = replace(self.config, portion_bytes=portion_bytes)
-        self.start("a")
-        self.turn(10)
+        for name in ("a", *others):
+            self.start(name)
+        self.turn(100)
         for key in KEYS:
             assert self.call("count", key, "add", [1]) == 1
 
@@ -168,6 +170,17 @@ def test_a_node_moves_keys_in_portions_and_the_next_request_follows_the_last_of_
     again, begun = requests.request(["count"], 2, "least", "stop")
     assert again.number == layout.number + 1 and requests.wait(again, begun, 60).layout == again.number
     assert [made.call("count", key, "add", [1]) for key in KEYS] == [3] * len(KEYS)
+
+
+def test_of_more_nodes_more_move_at_once() -> None:
+    found: list[int] = []
+    for others in ((), ("b", "c", "d")):
+        made = Fleet(20, others)
+        requests = Repartitioning(made.log, made.topics)
+        proposed, begun = requests.request(["count"], 12, "all")
+        requests.wait(proposed, begun, 60)
+        found.append(len(made.plans))
+    assert found[0] > 2 * found[1] > 1
 
 
 def test_no_portion_is_planned_before_nodes_that_know_none_have_stopped() -> None:

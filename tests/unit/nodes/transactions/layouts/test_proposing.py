@@ -30,7 +30,7 @@ def test_the_layout_follows_at_once_when_copies_are_ready_however_new_the_last_p
     wanted = ProposedLayout(1, 4, msgspec.Raw(msgspec.json.encode(NEXT)), {"to": 3}, online=True)
     claiming: Any = SimpleNamespace(
         owned={0: 1},
-        ownership=SimpleNamespace(layouts=SimpleNamespace(open=wanted)),
+        ownership=SimpleNamespace(layouts=SimpleNamespace(open=wanted), members=["a", "b"]),
         detector=SimpleNamespace(failure_timeout_ms=TIMEOUT_MS),
     )
     checkpoints: Any = SimpleNamespace(new_units_without=lambda units: [], sequencers=1)
