@@ -15,7 +15,6 @@ from nodes.checkpoints.opening import open_checkpoints
 from nodes.checkpoints.saver import ThreadSaver
 from nodes.checkpoints.store_retries import PatientCheckpoints
 from nodes.errors import RunFailed, UnknownName
-from nodes.heap import share_heap
 from nodes.log import Log, TopicPartition
 from nodes.log.patient import PatientLog
 from nodes.machine import messages as m
@@ -265,7 +264,6 @@ def run_transaction_node(
     Raises ``StoppedEarly`` where a stop was requested before the log was open.
     """
     sys.setswitchinterval(SWITCH_S)
-    share_heap()
 
     def run_once(log: Log, stops: StopSignals) -> None:
         given = {"reference": reference, "accept_code": accept_code, "parent": parent}

@@ -143,11 +143,4 @@ PORTIONS = (
         "self._layout, self._was_long = plan.layout.number, False",
         tests=("tests/unit/nodes/transactions/layouts/test_batch_sizes.py",),
     ),
-    Mutant(
-        "each thread of a node has a heap of its own",
-        "nodes/heap.py",
-        "return mallopt(_M_ARENA_MAX, 1) == 1",
-        "return True",
-        tests=("tests/integration/transactions/test_shared_heap.py",),
-    ),
 )
