@@ -254,6 +254,11 @@ def moved(before: Homes, after: Homes) -> list[int]:
     return [bucket for bucket, (was, now) in enumerate(zip(before, after, strict=True)) if was != now]
 
 
+def moved_buckets(before: Layout, after: Layout) -> int:
+    """How many buckets have another home, of each group by itself."""
+    return sum(len(moved(was, now)) for was, now in after.homes_since(before))
+
+
 def _check(homes: Sequence[int], partitions: int) -> None:
     """Raises ``ValueError``."""
     if not 1 <= partitions <= len(homes):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.columnar.structs.columns import Lists
 from holon.columnar.structs.lazy import LazyColumn
-from holon.dataflow.following.column_functions import ColumnFunction, as_list, column_of
+from holon.dataflow.following.column_functions import ColumnFunction, as_list, packed_numbers
 from holon.dataflow.following.formats import Formatted
 from holon.dataflow.following.matches import Matches
 from holon.dataflow.following.separated import Separated
@@ -276,7 +276,9 @@ def _root(column: Any) -> Column | None:
 
 def _of_texts_too(kind: type, function: Quick) -> Quick:
     """The numbers that Python reads of texts, as an array where they fit."""
-    return lambda column: column_of(list(map(kind, as_list(column)))) if isinstance(column, Texts) else function(column)
+    return lambda column: (
+        packed_numbers(list(map(kind, as_list(column)))) if isinstance(column, Texts) else function(column)
+    )
 
 
 def _text(column: Any) -> Column | None:

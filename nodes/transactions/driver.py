@@ -164,9 +164,10 @@ class TransactionDriver:
 
     def _state_bytes(self) -> dict[int, int]:
         """Of state partitions that are owned or followed. A row may be in memory and on disk."""
-        stores = {number: each.store for number, each in self.node.partitions.items()}
-        sizes = [max(sum(map(about_bytes, each.tables)), self._disk_bytes(each)) for each in stores.values()]
-        return dict(zip(stores, sizes, strict=True))
+        return {
+            number: max(sum(map(about_bytes, each.store.tables)), self._disk_bytes(each.store))
+            for number, each in self.node.partitions.items()
+        }
 
     def _pace_copies(self, now_ms: int) -> None:
         ledger = self.node.ledger

@@ -123,9 +123,11 @@ class TransactionProcess(NodeShell):
         log.tolerate_loss([topics.heartbeats], essential=[topics.control])
         version = version_of(program)
         key = begin(log, topics, program, sequencers, version)
-        node = settings.node
-        sizes = {"compress_bytes": node.compress_bytes or WHOLE_BYTES, "portion_bytes": node.move_portion_bytes}
-        config = EpochConfig(**sizes, answer_key=key)
+        config = EpochConfig(
+            compress_bytes=settings.node.compress_bytes or WHOLE_BYTES,
+            portion_bytes=settings.node.move_portion_bytes,
+            answer_key=key,
+        )
         spills = spills_of(settings)
         programs = NodePrograms(program, reference, version, accept=accept_code)
         new_store = Store if spills is None else spills.store

@@ -1,6 +1,6 @@
 """Figures of jobs as they are written first: events a CPU-second by ``holon profile``, and the reason why one is slow.
 
-    python deploy/bench/flows/first_figures.py [--only NAME] [--rounds 3] [--cpu 1]
+    python deploy/bench/flows/first_figures.py [--only NAME] [--rounds 3] [--cpu 1] [--flows]
 
 Each round is a process on one core. The table has the median of the rounds.
 """

@@ -34,7 +34,7 @@ NAMED_VALUES = (
     Mutant(
         "seconds of any year are quotients of floats",
         COLUMNS,
-        " if bool((np.abs(micros) <= _EXACT).all()) else None",
+        " if are_floats(micros) else None",
         "",
         tests=TIMES,
     ),

@@ -48,8 +48,8 @@ PORTIONS = (
     Mutant(
         "a portion that is told twice counts twice",
         _FOLD,
-        "or made.outcome.number != is_open.number or made.outcome.problem:\n",
-        "or made.outcome.problem:\n",
+        "        if made.outcome.number != is_open.number or made.outcome.problem:\n",
+        "        if made.outcome.problem:\n",
         tests=_TESTS,
     ),
     Mutant(

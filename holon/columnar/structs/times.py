@@ -18,9 +18,13 @@ Numbers = NDArray[np.int64]
 _MICROS_OF_SECOND = 1_000_000
 _MICROS_OF_MINUTE = 60 * _MICROS_OF_SECOND
 _EXACT = 2**53
-"""Every int up to it is a float."""
 _FEW = 16
 _SPARSE = 4
+
+
+def are_floats(ints: Numbers) -> bool:
+    """Whether a division of floats begins with the ints themselves: every int up to 2**53 is a float."""
+    return bool((np.abs(ints) <= _EXACT).all())
 
 
 class Datetimes(Sequence[datetime]):
@@ -41,7 +45,7 @@ class Datetimes(Sequence[datetime]):
         if bool(np.any(self._zones == LOCAL)):
             return None
         micros = self._micros - self._zones * _MICROS_OF_MINUTE
-        return micros / _MICROS_OF_SECOND if bool((np.abs(micros) <= _EXACT).all()) else None
+        return micros / _MICROS_OF_SECOND if are_floats(micros) else None
 
     def clock(self, unit: int, most: int) -> Numbers:
         """A part of the time by its own clock: how many units of so many microseconds, from 0 to below ``most``."""

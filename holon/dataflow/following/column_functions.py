@@ -69,10 +69,10 @@ def spread(values: list[Any], numbers: NDArray[Any]) -> Column:
 
 def packed(values: list[Any]) -> Column:
     """Texts and numbers as such a column, where all are of one type; else as they are."""
-    return Texts.of(values) if set(map(type, values)) == {str} else column_of(values)
+    return Texts.of(values) if set(map(type, values)) == {str} else packed_numbers(values)
 
 
-def column_of(values: list[Any]) -> Column:
+def packed_numbers(values: list[Any]) -> Column:
     """Numbers as an array, where all are of one type that has one."""
     kind = type(values[0]) if len(set(map(type, values))) == 1 else None
     dtype = None if kind is None else _DTYPES.get(kind)

@@ -97,9 +97,8 @@ class ComposedTexts(Texts):
 
 def _is_unicode(part: _TextPart) -> bool:
     """Whether it has no half of a surrogate pair; numbers have none."""
-    if isinstance(part, Texts):
-        return part.are_unicode
-    return not isinstance(part, str) or not any("\ud800" <= letter <= "\udfff" for letter in part)
+    texts = Texts.of([part]) if isinstance(part, str) else part
+    return not isinstance(texts, Texts) or texts.are_unicode
 
 
 def _whole(part: _TextPart) -> Part:

@@ -17,7 +17,7 @@ from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import is_none
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Apply
-from holon.dataflow.following.column_functions import ColumnFunction, Same, as_list, column_of, spread
+from holon.dataflow.following.column_functions import ColumnFunction, Same, as_list, packed_numbers, spread
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.placeholders import NotAValue, Placeholder, expression_of
 from holon.formats.batch import Column
@@ -45,12 +45,12 @@ class LookUp(ColumnFunction):
             return spread([self(*given)], np.zeros(rows, np.intp))
         numbered = _numbered(keys)
         if numbered is None:
-            return column_of(self._values(as_list(keys), others))
+            return packed_numbers(self._values(as_list(keys), others))
         numbers, distinct = numbered
         try:
             return spread(self._values(distinct, others), numbers)
         except LookupError:  # of which row first, their order does not show
-            return column_of(self._values(as_list(keys), others))
+            return packed_numbers(self._values(as_list(keys), others))
 
     def _values(self, keys: list[Any], others: Sequence[Any]) -> list[Any]:
         return list(map(getattr(self._table, self._method), keys, *map(repeat, others)))

@@ -82,6 +82,11 @@ class ProposedLayout(msgspec.Struct, frozen=True):
         number = self.number if self.so_far is None else self.so_far.first or self.so_far.number
         return msgspec.structs.replace(self, number=number, in_portions=False, so_far=None)
 
+    @property
+    def portions_held(self) -> int:
+        """How many portions of the request hold."""
+        return self.number - self.as_requested.number
+
 
 class LayoutPortion(msgspec.Struct, frozen=True):
     """This layout holds, and keys have moved a part of the way by it. ``is_last``: it is the requested one."""
@@ -189,9 +194,9 @@ class LayoutFold:
     def portion_held(self, argument: str) -> None:
         """Void unless it is about the open one, which goes on with the next number if this portion is not the last."""
         made, is_open = _decoded(argument, LayoutPortion), self.open
-        if made is None or is_open is None or made.outcome.number != is_open.number or made.outcome.problem:
+        if made is None or is_open is None or not is_open.in_portions:
             return
-        if not is_open.in_portions:
+        if made.outcome.number != is_open.number or made.outcome.problem:
             return
         so_far = made.outcome.behind(is_open.so_far)
         self.layout = _text(msgspec.structs.replace(is_open, layout=made.layout))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from transactional.layout import GroupHomes, Layout, moved
+from transactional.layout import GroupHomes, Layout, moved, moved_buckets
 from transactional.operators import StateKey
 
 MOST_PORTIONS = 32
@@ -37,10 +37,8 @@ def portions_left(
     """
     if portion_bytes == 0:
         return 1
-    buckets, known_buckets = 0, 0
-    for was, now in target.homes_since(before):
-        buckets += len(moved(was, now))
-        known_buckets += sum(home in state_bytes for home in was)
+    buckets = moved_buckets(before, target)
+    known_buckets = sum(home in state_bytes for was, _ in target.homes_since(before) for home in was)
     needed = -(-sum(state_bytes.values()) * buckets // (max(1, known_buckets) * portion_bytes))
     return max(1, min(needed, buckets, MOST_PORTIONS - done))
 

@@ -23,7 +23,7 @@ from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional.epochs.layout_messages import NewLayout, PlannedLayout
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import to_bytes
-from transactional.layout import Layout, moved
+from transactional.layout import Layout, moved_buckets
 
 AGAIN_MS = 1_000
 """So long a record may be on its way before it is written once more."""
@@ -166,11 +166,10 @@ class LayoutProposer:
 
     def _later_items(self, newest: Layout, planned: Layout, target: Layout, wanted: ProposedLayout) -> int | None:
         """Of portions to come: as many for a bucket as in those that hold. None: none does yet."""
-        left, size = _buckets(planned, target), max(1, _buckets(newest, planned))
+        left, size = moved_buckets(planned, target), max(1, moved_buckets(newest, planned))
         if (so_far := wanted.so_far) is None:
             return None if left else 0
-        done = wanted.number - wanted.as_requested.number
-        return ((so_far.keys or 0) + (so_far.replies or 0)) * left // (size * done)
+        return ((so_far.keys or 0) + (so_far.replies or 0)) * left // (size * wanted.portions_held)
 
     def _portion(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> Layout:
         if self._planned is None:
@@ -179,9 +178,8 @@ class LayoutProposer:
         return self._planned
 
     def _portions(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> int:
-        done = wanted.number - wanted.as_requested.number
         portion_bytes = self._portion_bytes * max(1, len(self._claiming.ownership.members))
-        return portions_left(newest, target, self._state_bytes(), portion_bytes, done)
+        return portions_left(newest, target, self._state_bytes(), portion_bytes, wanted.portions_held)
 
     def _outcome(self, ledger: Ledger, wanted: ProposedLayout, since: int, now_ms: int) -> LayoutOutcome:
         found, change = ledger.handovers.known(since), ledger.layouts.change(since)
@@ -226,7 +224,3 @@ def _problem(layout: Layout, ledger: Ledger) -> str:
     if layout.number != newest.number + 1:
         return f"it is number {layout.number}, and {newest.number} is the last one"
     return ""
-
-
-def _buckets(before: Layout, after: Layout) -> int:
-    return sum(len(moved(was, now)) for was, now in after.homes_since(before))

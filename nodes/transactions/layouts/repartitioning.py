@@ -23,7 +23,7 @@ from nodes.transactions.job_start import KeyLayout, key_layout, started
 from nodes.transactions.layouts.cpu import RecentCpu, layout_held_ms, recent_cpu
 from nodes.transactions.layouts.heat import RECENT_RECORDS, Recent, recent
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
-from transactional.layout import Group, Homes, Layout, moved, spread_all, spread_least
+from transactional.layout import Group, Homes, Layout, moved_buckets, spread_all, spread_least
 from transactional.program_versions import OperatorOutline, ProgramVersion
 
 Spread = Literal["least", "all"]
@@ -282,11 +282,6 @@ def copying(progress: LayoutProgress) -> str:
         return f"waits for {progress.waits_for}"
     left = "" if progress.left_s is None else f", about {progress.left_s:.0f} s"
     return f"copied {progress.copied_bytes / 1e6:.1f} MB, {progress.left_items} keys and replies to go{left}"
-
-
-def moved_buckets(before: Layout, after: Layout) -> int:
-    """How many buckets have another home, of each group by itself."""
-    return sum(len(moved(was, now)) for was, now in after.homes_since(before))
 
 
 def described(about: About) -> str:

@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from holon.columnar.structs.kinds import PRESENT
 from holon.columnar.structs.lazy import LazyColumn, ObjectColumn
-from holon.columnar.structs.times import Datetimes
+from holon.columnar.structs.times import Datetimes, are_floats
 from holon.dataflow.following.column_functions import ColumnFunction, Same, as_list, spread
 from holon.formats.batch import Column
 
 Numbers = NDArray[np.int64]
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
-_EXACT = 2**53
-"""Every int up to it is a float."""
 _FARTHEST_S = 6e10
 """Seconds from 1970 to both sides of which all are of years that a datetime has."""
 
@@ -63,7 +61,7 @@ class Durations(ObjectColumn):
 
     def seconds(self) -> NDArray[np.float64] | None:
         """``total_seconds()`` of each; None where floats are too coarse for a division by them."""
-        return self.micros / SECOND if bool((np.abs(self.micros) <= _EXACT).all()) else None
+        return self.micros / SECOND if are_floats(self.micros) else None
 
     def clock(self, unit: int, most: int | None) -> Numbers:
         """How many units of so many microseconds, from 0 to below ``most``; None: there is no end."""

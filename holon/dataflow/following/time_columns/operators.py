@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.structs.lazy import LazyColumn
-from holon.columnar.structs.times import Datetimes
+from holon.columnar.structs.times import Datetimes, are_floats
 from holon.dataflow.following.column_functions import ColumnFunction
 from holon.dataflow.following.time_columns.made import DAY, Durations, times_column
 from holon.formats.batch import Column
@@ -21,7 +21,6 @@ _MICRO = timedelta(microseconds=1)
 _FIRST_DAY, _LAST_DAY = (datetime.min - datetime(1970, 1, 1)).days, (datetime.max - datetime(1970, 1, 1)).days
 _MOST = 2**61
 """Microseconds of which two add up within 64 bits."""
-_EXACT = 2**53
 
 
 class Operation(NamedTuple):
@@ -112,7 +111,7 @@ def _quotient(left: Any, right: Any) -> Column | None:
     micros = _micros_of_durations(left, right)
     if micros is None or bool(np.any(micros[1] == 0)):
         return None
-    return micros[0] / micros[1] if all(bool((np.abs(one) <= _EXACT).all()) for one in micros) else None
+    return micros[0] / micros[1] if all(map(are_floats, micros)) else None
 
 
 def _whole_quotient(left: Any, right: Any) -> Column | None:

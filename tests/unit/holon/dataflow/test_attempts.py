@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,12 +13,11 @@ import numpy as np
 import pytest
 
 from holon.columnar.payloads import Texts
-from holon.dataflow.expressions import column_of
-from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import followed
 from tests.laws.row_functions import imported
 from tests.unit.holon.dataflow.followed_records import check_by_columns, job_of, record
+from tests.unit.holon.dataflow.row_columns import rows_with, values_by
 
 pytestmark = pytest.mark.usefixtures("loops_installed")
 
@@ -128,15 +128,10 @@ def rows_of(texts: list[str]) -> tuple[list[Row], Rows]:
     rows = [Row(text, len(text), len(text) / 4) for text in texts]
     columns: dict[str, Any] = {"text": Texts.of(texts), "a": np.array([row.a for row in rows], np.int64)}
     columns["x"] = np.array([row.x for row in rows])
-    places = np.arange(len(rows))
-    return rows, Rows(places, places, columns=columns, struct=Row)
+    return rows, rows_with(columns, Row)
 
 
-def by_columns(function: Callable[[Any], Any], rows: Rows) -> list[Any]:
-    decision, why_not = followed(function, Row, checked=True)
-    assert decision is not None, why_not
-    found = column_of(decision, rows)
-    return list(zip(*map(as_list, found), strict=True)) if isinstance(found, tuple) else as_list(found)
+by_columns = partial(values_by, struct=Row)
 
 
 FUNCTIONS = [_number, _sizes, _either, _nested, _called, _matched, _times]

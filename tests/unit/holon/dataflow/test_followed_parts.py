@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from math import hypot
 from typing import Any
 
@@ -22,6 +23,7 @@ from holon.dataflow.following.separated import Item, Separated, Split
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import followed
 from tests.unit.holon.dataflow.followed_records import RECORDS, check_by_columns, job_of, record
+from tests.unit.holon.dataflow.row_columns import rows_with, values_by
 
 pytestmark = pytest.mark.usefixtures("loops_installed")
 
@@ -48,15 +50,10 @@ def rows_of(texts: list[str]) -> tuple[list[Row], Rows]:
     columns: dict[str, Any] = {"text": Texts.of(texts), "a": np.array([row.a for row in rows])}
     columns |= {name: [getattr(row, name) for row in rows] for name in ("known", "loose", "names")}
     columns["x"] = np.array([row.x for row in rows])
-    places = np.arange(len(rows))
-    return rows, Rows(places, places, columns=columns, struct=Row)
+    return rows, rows_with(columns, Row)
 
 
-def by_columns(function: Callable[[Any], Any], rows: Rows) -> list[Any]:
-    decision, why_not = followed(function, Row, checked=True)
-    assert decision is not None, why_not
-    found = column_of(decision, rows)
-    return list(zip(*map(as_list, found), strict=True)) if isinstance(found, tuple) else as_list(found)
+by_columns = partial(values_by, struct=Row)
 
 
 def _unpacks(row: Any) -> Any:

@@ -21,6 +21,7 @@ from holon.dataflow.following.time_columns.made import Durations, FromTimestamp
 from holon.dataflow.following.times import Method
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import followed
+from tests.unit.holon.dataflow.row_columns import column_by, listed, rows_with
 
 pytestmark = pytest.mark.usefixtures("loops_installed")
 
@@ -61,14 +62,11 @@ def columns_of(rows: list[Row]) -> Rows:
         "end": Texts.of([one.end for one in rows]),
         "at": LazyColumn(times, np.full(len(rows), 1)),
     }
-    places = np.arange(len(rows))
-    return Rows(places, places, columns=columns, struct=Row)
+    return rows_with(columns, Row)
 
 
 def by_columns(function: Callable[[Any], Any], rows: list[Row]) -> Any:
-    decision, why_not = followed(function, Row, checked=True)
-    assert decision is not None, why_not
-    return column_of(decision, columns_of(rows))
+    return column_by(function, columns_of(rows), Row)
 
 
 def _took(row: Any) -> Any:
@@ -106,9 +104,8 @@ FUNCTIONS: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_times_are_those_of_python(function: Callable[[Any], Any]) -> None:
-    found = by_columns(function, ROWS)
-    listed = list(zip(*map(as_list, found), strict=True)) if isinstance(found, tuple) else as_list(found)
-    assert list(map(repr, listed)) == [repr(function(one)) for one in ROWS]
+    found = listed(by_columns(function, ROWS))
+    assert list(map(repr, found)) == [repr(function(one)) for one in ROWS]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,12 +23,14 @@ from nodes.machine.ownership.layouts import (
     first_format,
     outcome_of,
 )
+from nodes.transactions.checkpoints.spill import Spills
 from nodes.transactions.layouts.portions import MOST_PORTIONS, next_portion, portions_left
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from tests.unit.txn_stage import Stage, counters
 from transactional.epochs.layout_messages import PlannedLayout
 from transactional.epochs.messages import epoch_messages
 from transactional.layout import Group, Layout, moved, spread_all, spread_least
+from transactional.state.store import Store
 
 GROUP = Group(16, None)
 BEFORE = Layout.first_of({GROUP})
@@ -136,9 +140,14 @@ def test_a_control_record_of_a_portion_stops_nodes_that_would_take_the_request_f
 class Fleet(Stage):
     """Nodes for which a portion has few bytes. ``plans``: the layouts that were planned, by the log."""
 
-    def __init__(self, portion_bytes: int, others: Sequence[str] = (), partitions: int = 2) -> None:
+    def __init__(
+        self, portion_bytes: int, others: Sequence[str] = (), partitions: int = 2, spills: Spills | None = None
+    ) -> None:
+        self.spills = spills
+        new_store = Store if spills is None else spills.store
+        program = counters("portions", partitions)
         super().__init__(
-            counters("portions", partitions), new_log=lambda on_wait: MemoryLog(on_wait=lambda s: self.turn(20))
+            program, new_store=new_store, new_log=lambda on_wait: MemoryLog(on_wait=lambda s: self.turn(20))
         )
         self.config = replace(self.config, portion_bytes=portion_bytes)
         for name in ("a", *others):
@@ -146,6 +155,9 @@ class Fleet(Stage):
         self.turn(100)
         for key in KEYS:
             assert self.call("count", key, "add", [1]) == 1
+
+    def more(self, name: str) -> dict[str, Any]:
+        return {} if (spills := self.spills) is None else {"disk_bytes": lambda store: spills.size_of(store)[1]}
 
     @property
     def plans(self) -> list[Layout]:
@@ -196,6 +208,15 @@ def test_no_portion_is_planned_before_nodes_that_know_none_have_stopped() -> Non
     while not made.plans:
         made.turn()
     assert timeout_ms - 50 <= made.now_ms - since_ms <= timeout_ms + 50
+
+
+def test_state_that_spills_moves_in_portions_too(tmp_path: Path) -> None:
+    made = Fleet(20, spills=Spills(str(tmp_path), 1_000))
+    requests = Repartitioning(made.log, made.topics)
+    proposed, begun = requests.request(["count"], 5, "all")
+    requests.wait(proposed, begun, 60)
+    assert len(made.plans) > 1
+    assert [made.call("count", key, "add", [1]) for key in KEYS] == [2] * len(KEYS)
 
 
 def test_another_node_goes_on_behind_the_last_portion_that_holds() -> None:
