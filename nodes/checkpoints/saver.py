@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
 from nodes.checkpoints.errors import CheckpointError
+from nodes.heap import first_heap_for_next_threads
 from nodes.log.contract import LogError
 
 T = TypeVar("T")
@@ -39,10 +40,14 @@ class DirectSaver(Generic[T]):
 
 
 class ThreadSaver(Generic[T]):
-    """In a thread of its own, which ends with the process; nothing is lost with a save that was not finished."""
+    """In a thread of its own, which ends with the process; nothing is lost with a save that was not finished.
 
-    def __init__(self, name: str = "saver") -> None:
+    ``first_heap``: what the thread makes is dropped by the process' first thread, which takes its room then.
+    """
+
+    def __init__(self, name: str = "saver", first_heap: bool = False) -> None:
         self._name = f"holon-{name}"
+        self._first_heap = first_heap
         self._tasks: SimpleQueue[Callable[[], T | None]] = SimpleQueue()
         self._results: SimpleQueue[T | BaseException | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -50,6 +55,8 @@ class ThreadSaver(Generic[T]):
     def save(self, work: Callable[[], T | None]) -> T | None:
         """Returns at once."""
         if self._thread is None:
+            if self._first_heap:
+                first_heap_for_next_threads()
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         self._tasks.put(work)

@@ -156,7 +156,7 @@ class TransactionProcess(NodeShell):
             MeteredCheckpoints(patient, counted.plain),
             Clocks(monotonic_ms, wall_ms, time.thread_time_ns),
             plain_log=log,
-            new_saver=ThreadSaver,
+            new_saver=lambda what: ThreadSaver(what, first_heap=what == "loader"),
             compact=CompactingChild(settings, patient),
             apart=TriedApart(settings, self._watchdog.turned),
             programs=programs,
