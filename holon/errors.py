@@ -68,6 +68,16 @@ def refuse_returned(outcome: object, name: str) -> NoReturn:
     raise JobError(f"{name} returned a {kind}, which is discarded: results leave through ctx.emit")
 
 
+class FailedStep(Exception):
+    """A step of a flow failed at a row: ``what`` failed, with which ``cause``; ``offset``: of a record, -1 of none."""
+
+    def __init__(self, what: str, cause: BaseException, offset: int = -1) -> None:
+        super().__init__(f"{what} raised {described(cause)}")
+        self.offset = offset
+        self.what = what
+        self.cause = cause
+
+
 class UserFunctionError(HolonError):
     """The job's own code raised. The message is one line: what raised which exception, and where.
 

@@ -37,6 +37,8 @@ LATE = "late"
 DEAD = "dead"
 UNSTABLE = "unstable"
 MAIN = "main"
+RUNTIME_OUTPUTS = frozenset({MAIN, LATE, DEAD, UNSTABLE})
+"""Names of outputs that no side output has."""
 
 
 def incarnation_of(topic: str) -> tuple[str, int] | None:
@@ -168,7 +170,7 @@ class Job(Generic[E]):
             raise JobError(f"allowed_lateness_ms must be 0 or more, got {self.allowed_lateness_ms}")
         if self.window_retention_ms < 0:
             raise JobError(f"window_retention_ms must be 0 or more, got {self.window_retention_ms}")
-        reserved = {MAIN, LATE, DEAD, UNSTABLE} & set(self.side_outputs)
+        reserved = RUNTIME_OUTPUTS & set(self.side_outputs)
         if reserved:
             raise JobError(f"side output names {sorted(reserved)} are reserved")
         topics = [output.topic for output in self.outputs.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -295,21 +296,43 @@ def _check_topics(job: Job[Any], topics: Collection[str]) -> None:
     assert not unknown, f"job {job.name!r} does not read {', '.join(unknown)}; it reads {', '.join(job.topics)}"
 
 
-def run_job(job: Job[Any], inputs: Sequence[Sequence[Any]] | Mapping[str, Sequence[Any]]) -> list[Any]:
+def run_job(
+    job: Job[Any], inputs: Sequence[Sequence[Any]] | Mapping[str, Sequence[Any]], *, stacklevel: int = 1
+) -> list[Any]:
     """Run a job over bounded inputs, and give all results of the main output.
 
-    ``inputs``: a sequence a partition, of a job with one source; or one a topic, each of one partition.
+    ``inputs``: a sequence a partition, of a job with one source; or one a topic, each of one partition. A Python
+    warning tells of dead letters and late records, which the results lack; ``stacklevel`` is that of ``warnings.warn``.
     """
+    test = _ran(job, inputs)
+    for what, letters in (("dead", test.dead()), ("late", test.late())):
+        if letters:
+            warnings.warn(f"job {job.name!r}: {_lacking(what, letters)}", stacklevel=stacklevel + 1)
+    return test.outputs()
+
+
+def _lacking(what: str, letters: Sequence[Mapping[str, Any]]) -> str:
+    first, rows = letters[0], sum("window" in letter for letter in letters)
+    records = len(letters) - rows
+    counted = [
+        f"{number} {what} {name}{'s' * (number > 1)}" for number, name in ((records, "record"), (rows, "row")) if number
+    ]
+    where = f"window {first['window']} in {first['step']}" if "window" in first else f"offset {first['offset']}"
+    reason, partition = first["reason"].partition("\n")[0], f"{first['topic']}[{first['partition']}]"
+    return f"{' and '.join(counted)}, which the results lack; the first one is {where} of {partition}: {reason}"
+
+
+def _ran(job: Job[Any], inputs: Sequence[Sequence[Any]] | Mapping[str, Sequence[Any]]) -> JobTestDriver:
     if isinstance(inputs, Mapping):
         test = JobTestDriver(job)
         _check_topics(job, inputs)
         for topic in job.topics:
             test.feed(topic, *inputs.get(topic, ()))
         test.finish()
-        return test.outputs()
+        return test
     assert len(job.sources) == 1, f"job {job.name!r} reads {', '.join(job.topics)}: give the records of each topic"
     test = JobTestDriver(job, partitions=len(inputs))
     for partition, records in enumerate(inputs):
         test.feed(partition, *records)
     test.finish()
-    return test.outputs()
+    return test

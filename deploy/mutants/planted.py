@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deploy.mutants.flows.failures import NAMED_FAILURES
 from deploy.mutants.flows.first_programs import FIRST_PROGRAMS
 from deploy.mutants.flows.named_values import NAMED_VALUES
 from deploy.mutants.flows.record_functions import RECORD_FUNCTIONS
@@ -52,6 +53,7 @@ MUTANTS = (
     *KNOWN_SHARDS,
     *UNIONS,
     *RECORD_FUNCTIONS,
+    *NAMED_FAILURES,
     *FIRST_PROGRAMS,
     *NAMED_VALUES,
     *FLOWS,

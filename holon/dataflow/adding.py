@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 from holon.dataflow.aggregations import Aggregation, LateRows, Results, Top
 from holon.dataflow.data_driven.slices import DrivenSlices
 from holon.dataflow.data_driven.step import DrivenAggregation, flags_of
 from holon.dataflow.early.slices import EarlyWindows
 from holon.dataflow.early.step import EarlyAggregation
-from holon.dataflow.errors import FlowError, caller
+from holon.dataflow.errors import FlowError, NoSuchVerb, caller
 from holon.dataflow.groups import (
     UPDATE_COLUMNS,
     Aggregate,
@@ -47,10 +47,52 @@ class FlowSteps(Protocol):
     def added(self, step: S) -> S: ...
 
 
-class RowVerbs:
+_OF_ROWS = (
+    "filter",
+    "map",
+    "filter_map",
+    "flat_map",
+    "split",
+    "of",
+    "union",
+    "map_columns",
+    "per_partition",
+    "sink",
+    "top",
+)
+_OF_GROUPS = ("agg", "fold", "join")
+
+
+class Hinting:
+    """Errors for verbs of other kinds of streams. ``_needed``: what comes before each, by its name."""
+
+    _needed: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # where it would give each name a type
+
+        def __getattr__(self, name: str) -> Any:
+            needed = type(self)._needed.get(name)
+            if needed is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise NoSuchVerb(f"{caller()}: {type(self).__name__} has no {name}: {needed}")
+
+
+def _for_each(verbs: Sequence[str], needed: str) -> dict[str, str]:
+    return {verb: needed.format(verb) for verb in verbs}
+
+
+NEEDED_BY_KEYS = {
+    **_for_each(_OF_ROWS, "write it before key_by, or behind groups: .window(...).agg(...).{}(...)"),
+    **_for_each((*_OF_GROUPS, "distinct"), 'rows by key go into windows first: .window(Tumbling("10s")).{}(...)'),
+    "key_by": "the stream has keys; several ones are a tuple: .key_by(lambda row: (row.a, row.b))",
+}
+
+
+class RowVerbs(Hinting):
     """Rows of a step, and the steps that verbs add behind it. ``_alone``: windows are those of each partition."""
 
     _alone = False
+    _needed = _for_each((*_OF_GROUPS, "distinct"), 'rows go into windows first: .window(Tumbling("10s")).{}(...)')
 
     def __init__(self, flow: FlowSteps, step: Step) -> None:
         self._flow = flow
@@ -102,10 +144,15 @@ class LateVerb(RowVerbs):
         return of.late
 
 
-class Windowing:
+class Windowing(Hinting):
     """Groups of rows, by window and key (None: one group for all rows), and the steps that make a row of each."""
 
     _alone = False
+    _needed: ClassVar[Mapping[str, str]] = {
+        **_for_each(_OF_ROWS, "groups become rows first: .agg(...).{}(...)"),
+        "key_by": "it comes before window: .key_by(...).window(...)",
+        "window": "a stream goes into one kind of windows at a time; further ones are behind agg",
+    }
 
     def __init__(
         self, flow: FlowSteps, step: Step, key: Callable[[Any], Any] | None, windows: Windows, sharded: bool = False

@@ -17,14 +17,15 @@ from holon.columnar.payloads import BinaryColumn
 from holon.dataflow.aggregations import Aggregation, Results, Top
 from holon.dataflow.data_driven.step import DrivenAggregation
 from holon.dataflow.expressions import Decision, joined
-from holon.dataflow.failing_rows import each_without_failing, without_failing
+from holon.dataflow.failing_rows import each_without_failing, raised_by, without_failing
 from holon.dataflow.following.column_functions import as_list
+from holon.dataflow.outputs.failures import Trial, failed_group, failed_record
 from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.rows import Origins, Rows
 from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed
-from holon.errors import USER_ERRORS, JobError, described
+from holon.errors import USER_ERRORS, HolonError, JobError, described
 from holon.formats.batch import Batch, Column
-from holon.outputs.partitioner import key_bytes
+from holon.outputs.partitioner import key_or_none
 from holon.program.context import Context
 from holon.program.function import on_window, stops_the_job
 from holon.program.states import Windowed
@@ -139,7 +140,15 @@ def _process_batch(
     else:
         rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct, is_whole=True)
     target = _OfRecords(ctx, outputs, states, _Fates(index, batch))
-    entry.pass_on(rows, target)
+    try:
+        entry.pass_on(rows, target)
+    except USER_ERRORS as error:
+        if isinstance(error, HolonError) or (ctx.on_error == "dead-letter" and batch.offsets[0] != batch.offsets[-1]):
+            raise  # of several records the track finds the one by halves
+        found = failed_record(entry, rows, batch.offsets, ctx, states)
+        if found is None:
+            raise
+        raise found from found.cause
     target.fates.count(ctx)
 
 
@@ -228,7 +237,7 @@ class _OfRecords(_Target):
 
     def emit(self, step: Sink, rows: Rows) -> None:
         self._take(rows)
-        keys = None if step.key is None else [_key_bytes(key) for key in step.keys(rows)]
+        keys = None if step.key is None else step.key_bytes(rows)
         self._ctx.emit_many(json_rows(rows), rows.index, output=self._outputs[step.number], keys=keys)
 
     def insert(self, step: Aggregation, rows: Rows) -> None:
@@ -284,12 +293,12 @@ class _OfWindows(_Target):
         if step.key is None:
             return [None] * len(rows)
         try:
-            return [_key_bytes(key) for key in step.keys(rows)]
+            return step.key_bytes(rows)
         except USER_ERRORS:
             return None
 
     def _emit(self, step: Sink, value: Any) -> None:
-        key = None if step.key is None else _key_bytes(step.key(value))
+        key = None if step.key is None else key_or_none(step.key(value))
         self._ctx.emit(value, output=self._outputs[step.number], key=key)
 
     def insert(self, step: Aggregation, rows: Rows) -> None:
@@ -304,22 +313,13 @@ class _OfWindows(_Target):
     def fail(self, step: Any, row: Rows, error: BaseException) -> None:
         of = step.of if isinstance(step, Results) else None
         if isinstance(step, RowStep | Top):
-            error = _raised(step.function if isinstance(step, RowStep) else step.by, row) or error
+            error = raised_by(step.function if isinstance(step, RowStep) else step.by, row) or error
         self._ctx.emit_dead(
             row.objects()[0] if of is None else None,
-            step=f"step {step.number} ({step.verb if of is None else of.verb}, {step.place})",
+            step=(step if of is None else of).label,
             key=as_list(self._keys)[int(row.index[0])],
             reason=f"the function raised {described(error)}\n{own_frames(error)}".rstrip(),
         )
-
-
-def _raised(function: Callable[[Any], Any], row: Rows) -> BaseException | None:
-    """The failure of a followed function where it is called itself: its traceback has the user's lines."""
-    try:
-        function(row.objects()[0])
-    except USER_ERRORS as error:
-        return error
-    return None
 
 
 class _Handler:
@@ -338,16 +338,20 @@ class _Handler:
         self.states = states
 
     async def __call__(self, window: Window, ctx: Context) -> None:
+        groups = await self.step.read(ctx, self.state, window)
+        if not len(groups):
+            return
+        try:
+            self._hand_on(groups, _OfWindows(ctx, self.outputs, self.states, groups))
+        except USER_ERRORS as error:
+            found = None if isinstance(error, HolonError) else failed_group(groups, self._hand_on, ctx)
+            if found is None:
+                raise
+            raise found from found.cause
+
+    def _hand_on(self, groups: Rows, target: _OfWindows | Trial) -> None:
         out = self.step.out
         assert out is not None
-        groups = await self.step.read(ctx, self.state, window)
-        if len(groups):
-            target = _OfWindows(ctx, self.outputs, self.states, groups)
-            rows = without_failing(out, groups, target, self.step.results)
-            if rows is not None:
-                out.pass_on(rows, target)
-
-
-def _key_bytes(key: str | bytes | int | None) -> bytes | None:
-    """A record's key; None for no key."""
-    return None if key is None else key_bytes(key)
+        rows = without_failing(out, groups, target, self.step.results)
+        if rows is not None:
+            out.pass_on(rows, target)

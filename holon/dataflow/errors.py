@@ -16,6 +16,10 @@ class NoSuchField(FlowError, AttributeError):
     """A function uses a field that its rows do not have; a pattern of ``match`` with it does not match."""
 
 
+class NoSuchVerb(FlowError, AttributeError):
+    """A verb of another kind of stream; the text says what has to come first."""
+
+
 class LacksAttribute(AttributeError):
     """Rows of one way through a function lack an attribute, as ``None`` does, or one Struct of several."""
 

@@ -78,6 +78,11 @@ def in_order_without_failing(step: Any, rows: Rows, values: Sequence[Any], targe
     return []
 
 
+def raised_by(function: Callable[[Any], object], row: Rows) -> BaseException | None:
+    """The failure of a followed function where it is called itself: its traceback has the user's lines."""
+    return _failure(function, row.objects()[0])
+
+
 def _set_aside(step: Any, rows: Rows, place: int, error: BaseException, target: TakesFailing) -> None:
     target.fail(step, rows.take(np.array([place])), error)
 

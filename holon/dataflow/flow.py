@@ -23,7 +23,7 @@ from holon.errors import JobError
 from holon.files import Files
 from holon.formats.formats import Format, Json, TypedFormat
 from holon.formats.json_columns import JsonColumns
-from holon.job import MAIN, Job, Output
+from holon.job import MAIN, RUNTIME_OUTPUTS, Job, Output
 from holon.source import BoundedOutOfOrderness, Source
 from holon.testing import run_job
 from holon.time.units import TimeUnit
@@ -239,12 +239,15 @@ class Flow:
         return replace(source, format=read, timestamp=timestamp)
 
     def collect(self, inputs: Mapping[str, Sequence[Any]]) -> list[Any]:
-        """The rows of the first sink for bounded input by topic, for a notebook; needs no log."""
+        """The rows of the first sink for bounded input by topic, for a notebook; needs no log.
+
+        A Python warning tells of dead letters and late records, which the rows lack.
+        """
         topics = self.job.topics
         unknown = sorted(set(inputs) - set(topics))
         if unknown:
             raise FlowError(f"the flow {self.name!r} does not read {', '.join(unknown)}; it reads {', '.join(topics)}")
-        return run_job(self.job, inputs)
+        return run_job(self.job, inputs, stacklevel=2)
 
     def explain(self) -> list[ExplainedStep]:
         """The steps in the order in which they were written."""
@@ -348,5 +351,9 @@ def _beside(step: Step) -> Sequence[Step]:
 
 
 def _output_names(sinks: Sequence[Sink]) -> dict[int, str]:
-    """The name of each sink's output: the first one's is the job's main output, others have their topics'."""
-    return {sink.number: sink.topic if number else MAIN for number, sink in enumerate(sinks)}
+    """The name of each sink's output: the first one's is the job's main output, others have their topics'.
+
+    The runtime's own names are no sink's; no topic has a colon.
+    """
+    names = [f"sink:{sink.topic}" if sink.topic in RUNTIME_OUTPUTS else sink.topic for sink in sinks[1:]]
+    return dict(zip((sink.number for sink in sinks), [MAIN, *names], strict=True))

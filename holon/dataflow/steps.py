@@ -29,6 +29,7 @@ from holon.dataflow.following.results import filter_mapped, gives_rows, mapped, 
 from holon.dataflow.rows import OBJECTS, Rows
 from holon.dataflow.tracing import trace
 from holon.formats.batch import Column
+from holon.outputs.partitioner import key_or_none
 
 RowKind = Literal["filter", "reject", "map", "filter_map", "flat_map"]
 
@@ -112,8 +113,13 @@ class Step:
             for consumer in self.consumers:
                 consumer.take(rows, target)
 
+    @property
+    def label(self) -> str:
+        """Its name in errors: with the line where it was written."""
+        return f"step {self.number} ({self.verb}, {self.place})"
+
     def error(self, what: str) -> FlowError:
-        return FlowError(f"step {self.number} ({self.verb}, {self.place}): {what}")
+        return FlowError(f"{self.label}: {what}")
 
     def how(self) -> str:
         """Whether it works on columns, or why not."""
@@ -350,10 +356,10 @@ class Sink(Step):
         assert self.above is not None and self.key is not None
         return self.above.follow(self.key)
 
-    def keys(self, rows: Rows) -> list[Any]:
-        """The key of each row."""
+    def key_bytes(self, rows: Rows) -> list[bytes | None]:
+        """The key of each row, as the record of the output has it."""
         assert self.key is not None
-        return as_list(column(self._key[0], self.key, rows))
+        return list(map(key_or_none, as_list(column(self._key[0], self.key, rows))))
 
     def take(self, rows: Rows, target: Target) -> None:
         target.emit(self, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from holon.dataflow.adding import FlowSteps, LateVerb, RowVerbs, Windowing
+from holon.dataflow.adding import NEEDED_BY_KEYS, FlowSteps, Hinting, LateVerb, RowVerbs, Windowing
 from holon.dataflow.early.slices import with_early
 from holon.dataflow.groups import Group
 from holon.dataflow.joins.step import Joined
@@ -111,8 +111,10 @@ class Stream(RowVerbs, Generic[T]):
         self._sink(to, key)
 
 
-class KeyedStream(Generic[K, T]):
+class KeyedStream(Hinting, Generic[K, T]):
     """Rows by key; windows make groups of them."""
+
+    _needed = NEEDED_BY_KEYS
 
     def __init__(self, flow: FlowSteps, step: Step, key: Callable[[T], K], sharded: bool) -> None:
         self._flow = flow
@@ -275,8 +277,10 @@ class PartitionStream(RowVerbs, Generic[T]):
         self._sink(to, key)
 
 
-class PartitionKeyedStream(Generic[K, T]):
+class PartitionKeyedStream(Hinting, Generic[K, T]):
     """Rows by key; windows make groups of them."""
+
+    _needed = NEEDED_BY_KEYS
 
     def __init__(self, flow: FlowSteps, step: Step, key: Callable[[T], K]) -> None:
         self._flow = flow

@@ -53,6 +53,11 @@ def key_bytes(key: str | bytes | int) -> bytes:
     return key if isinstance(key, bytes) else str(key).encode()
 
 
+def key_or_none(key: str | bytes | int | None) -> bytes | None:
+    """The same; None for no key."""
+    return None if key is None else key_bytes(key)
+
+
 def murmur2_of_rows(rows: KeySpans) -> NDArray[np.int64]:
     """``murmur2`` of each row: a word of all short rows at a time."""
     lengths = rows.lengths

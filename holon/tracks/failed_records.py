@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holon.errors import described
+from holon.errors import FailedStep, described
 from holon.formats.input_run import Input
+
+WHAT = "the processing function"
 
 
 class FunctionCrashed(Exception):
@@ -25,8 +27,23 @@ class FailedRun(NamedTuple):
     def reason(self) -> str:
         """The text in dead letters."""
         if isinstance(self.error, FunctionCrashed):
-            return f"the processing function {self.error}"
-        return f"the processing function raised {described(self.error)}"
+            return f"{WHAT} {self.error}"
+        if isinstance(self.error, FailedStep):
+            return str(self.error)
+        return f"{WHAT} raised {described(self.error)}"
+
+
+def blamed(error: BaseException) -> tuple[str, BaseException]:
+    """The part of the job's code that failed, by name, and the exception that it raised."""
+    return (error.what, error.cause) if isinstance(error, FailedStep) else (WHAT, error)
+
+
+def blamed_rows(run: Input, error: BaseException) -> tuple[int, int]:
+    """The first and the last row of a run that has failed as a batch: one where it is known."""
+    if not isinstance(error, FailedStep):
+        return 0, len(run) - 1
+    row = int(np.searchsorted(run.offsets, error.offset))
+    return row, row
 
 
 def parted(run: Input, crashed: Mapping[int, str]) -> list[Input | FailedRun]:

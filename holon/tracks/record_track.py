@@ -30,7 +30,7 @@ from holon.tracks.admission import (
     RefusedEvent,
 )
 from holon.tracks.column_runs import ColumnRuns
-from holon.tracks.failed_records import FailedRun, parted
+from holon.tracks.failed_records import WHAT, FailedRun, blamed, blamed_rows, parted
 from holon.tracks.job_code import FunctionCall, runs_job_code
 from holon.tracks.record_loop import RecordLoop
 from holon.tracks.side_outputs import Diversion
@@ -42,7 +42,6 @@ from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 FEW_RECORDS = 64
 """Of a run they cost about as much as the run itself."""
-WHAT = "the processing function"
 NOT_AWAITED = "process may only await window_value, not {!r}: I/O and timers are not deterministic"
 
 
@@ -313,7 +312,8 @@ class RecordTrack:
     def _batch_failed(self, run: Input, error: BaseException) -> None:
         """Halve the run until the one record is alone; where the job stops anyway, name the run."""
         if not self._is_buried(error):
-            raise self._error(run, 0, error, last=len(run) - 1) from error
+            (row, last), (what, cause) = blamed_rows(run, error), blamed(error)
+            raise self._error(run, row, cause, what, last) from cause
         self.counts = self._undo.roll_back()
         half = len(run) // 2
         self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))] if half else [FailedRun(run, error)]

@@ -19,6 +19,7 @@ from holon.program.program import JobProgram, WindowHandler
 from holon.program.scope import Scope
 from holon.time.event_time import MAX_TS_MS
 from holon.tracebacks import own_frames
+from holon.tracks.failed_records import blamed
 from holon.tracks.handler_undo import HandlerUndo
 from holon.tracks.job_code import FunctionCall, runs_job_code
 from wcrdt.replica.replica import Replica
@@ -217,7 +218,8 @@ class WindowTrack:
         except USER_ERRORS as error:
             if not undoable or isinstance(error, HolonError):  # a misuse of Holon is no window's fault
                 at = f"window [{window.start_ms}, {window.end_ms}) in {handler.path}{handler.method}"
-                raise UserFunctionError(self.job_name, self.ctx.partition, at, error) from error
+                what, cause = blamed(error)
+                raise UserFunctionError(self.job_name, self.ctx.partition, at, cause, what) from cause
             self._undo.roll_back()
             reason = f"the handler raised {described(error)}\n{own_frames(error)}".rstrip()
             self.outbox.emit_dead(None, window, f"{handler.path}{handler.method}", None, reason)

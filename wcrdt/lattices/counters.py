@@ -13,9 +13,9 @@ from wcrdt.lattices.tallies import Row, Tallies
 
 def whole_number(x: Any) -> int:
     """The int, or ``TypeError`` for anything that is no int (bools too)."""
-    number = exact_number(x)
+    number = None if isinstance(x, (float, np.floating)) else exact_number(x)
     if type(number) is not int:
-        raise TypeError(f"a counter counts in ints, not {x!r}; use Sum for Decimals")
+        raise TypeError(f"a counter counts in ints, not {x!r}; use Sum for Decimals and floats")
     return number
 
 

@@ -18,11 +18,11 @@ SEEDS = (50_003, 50_006, 50_011)
 NAMES = {n for n, case in CASES.items() if case.since < SEVENTH_SEED or not (case.idle or case.late_by)}
 """All jobs but variants of the newest, which new seeds draw often."""
 SHARDED = {f"flow-{kind}-sharded" for kind in ("between", "counts", "early", "sessions")}
-"""A run draws one of these, and half of the others: the same flows without sharded keys are among those."""
+"""The same flows without sharded keys are among the others. A run draws a quarter of each."""
 
 
 @pytest.mark.parametrize(
-    "case", [*share_of(sorted(NAMES - SHARDED), 2, __name__), *share_of(sorted(SHARDED), 4, __name__)]
+    "case", [*share_of(sorted(NAMES - SHARDED), 4, __name__), *share_of(sorted(SHARDED), 4, __name__)]
 )
 def test_each_output_of_the_upstream_job_counts_once(case: str) -> None:
     for seed in SEEDS[: 1 if CASES[case].idle or CASES[case].since >= SEVENTH_SEED else 2]:

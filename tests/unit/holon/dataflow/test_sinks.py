@@ -66,3 +66,17 @@ def test_rows_leave_by_columns_as_they_do_by_objects() -> None:
         install(loops)
     assert found == expected
     assert [len(expected[0][name]) for name in OUTPUTS] == [191, 196, 193, 194, 10]
+
+
+@pytest.mark.parametrize("topic", ["late", "dead", "unstable", "main"])
+def test_a_topic_may_be_called_as_an_output_of_the_runtime(topic: str) -> None:
+    flow = Flow("named")
+    rows = flow.source("rows", Json(Bid), time=lambda r: r.at, max_future_skew_ms=None)
+    rows.sink("all")
+    rows.sink(topic)
+    outputs = flow.job.outputs
+    assert {output.topic for output in outputs.values()} == {"all", topic, "named.late", "named.dead", "named.unstable"}
+    test = JobTestDriver(flow.job)
+    test.feed("rows", Bid(1, 2, 3, 4.0))
+    test.finish()
+    assert len(test.outputs("all")) == len(test.outputs(f"sink:{topic}")) == 1
