@@ -17,13 +17,13 @@ from holon.columnar.payloads import BinaryColumn
 from holon.dataflow.aggregations import Aggregation, Results, Top
 from holon.dataflow.data_driven.step import DrivenAggregation
 from holon.dataflow.expressions import Decision, joined
-from holon.dataflow.failing_rows import each_without_failing, raised_by, without_failing
+from holon.dataflow.failing_rows import each_without_failing, failure_of, raised_by, without_failing
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.outputs.failures import Trial, failed_group, failed_record
 from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.rows import Origins, Rows
 from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed
-from holon.errors import USER_ERRORS, HolonError, JobError, described
+from holon.errors import USER_ERRORS, JobError, described
 from holon.formats.batch import Batch, Column
 from holon.outputs.partitioner import key_or_none
 from holon.program.context import Context
@@ -140,16 +140,13 @@ def _process_batch(
     else:
         rows = Rows(batch.ts_ms, index, columns=batch.columns, struct=entry.struct, is_whole=True)
     target = _OfRecords(ctx, outputs, states, _Fates(index, batch))
-    try:
-        entry.pass_on(rows, target)
-    except USER_ERRORS as error:
-        if isinstance(error, HolonError) or (ctx.on_error == "dead-letter" and batch.offsets[0] != batch.offsets[-1]):
-            raise  # of several records the track finds the one by halves
-        found = failed_record(entry, rows, batch.offsets, ctx, states)
-        if found is None:
-            raise
-        raise found from found.cause
-    target.fates.count(ctx)
+    error = failure_of(partial(entry.pass_on, target=target), rows)
+    if error is None:
+        target.fates.count(ctx)
+        return
+    if ctx.on_error == "dead-letter" and batch.offsets[0] != batch.offsets[-1]:
+        raise error  # the track finds the record by halves
+    raise failed_record(entry, rows, batch.offsets, ctx, states) or error
 
 
 class _Fates:
@@ -341,13 +338,10 @@ class _Handler:
         groups = await self.step.read(ctx, self.state, window)
         if not len(groups):
             return
-        try:
-            self._hand_on(groups, _OfWindows(ctx, self.outputs, self.states, groups))
-        except USER_ERRORS as error:
-            found = None if isinstance(error, HolonError) else failed_group(groups, self._hand_on, ctx)
-            if found is None:
-                raise
-            raise found from found.cause
+        target = _OfWindows(ctx, self.outputs, self.states, groups)
+        error = failure_of(partial(self._hand_on, target=target), groups)
+        if error is not None:
+            raise failed_group(groups, self._hand_on, ctx) or error
 
     def _hand_on(self, groups: Rows, target: _OfWindows | Trial) -> None:
         out = self.step.out

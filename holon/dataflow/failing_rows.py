@@ -35,7 +35,7 @@ def without_failing(step: Any, rows: Rows, target: TakesFailing, work: Callable[
     sound = []
     for place in range(len(rows)):
         row = rows.take(np.array([place]))
-        error = _failure(work, row)
+        error = failure_of(work, row)
         if error is None:
             sound.append(place)
         else:
@@ -48,7 +48,7 @@ def each_without_failing(step: Any, rows: Rows, target: TakesFailing, work: Call
     for place, value in enumerate(rows.objects()):
         if not target.takes_failing:
             work(value)
-        elif (error := _failure(work, value)) is not None:
+        elif (error := failure_of(work, value)) is not None:
             _set_aside(step, rows, place, error, target)
 
 
@@ -65,7 +65,7 @@ def in_order_without_failing(step: Any, rows: Rows, values: Sequence[Any], targe
             raise
     compared = []
     for place in places:
-        error = _failure(lambda value: value < values[0], values[place])
+        error = failure_of(lambda value: value < values[0], values[place])
         if error is None:
             compared.append(place)
         else:
@@ -80,7 +80,7 @@ def in_order_without_failing(step: Any, rows: Rows, values: Sequence[Any], targe
 
 def raised_by(function: Callable[[Any], object], row: Rows) -> BaseException | None:
     """The failure of a followed function where it is called itself: its traceback has the user's lines."""
-    return _failure(function, row.objects()[0])
+    return failure_of(function, row.objects()[0])
 
 
 def _set_aside(step: Any, rows: Rows, place: int, error: BaseException, target: TakesFailing) -> None:
@@ -91,7 +91,7 @@ def _largest_first(values: Sequence[Any], places: Sequence[int]) -> list[int]:
     return sorted(places, key=values.__getitem__, reverse=True)
 
 
-def _failure(work: Callable[[Any], object], given: Any) -> BaseException | None:
+def failure_of(work: Callable[[Any], object], given: Any) -> BaseException | None:
     """The exception of ``work``; no handler of it is active any more, so later ones do not chain to it."""
     try:
         work(given)

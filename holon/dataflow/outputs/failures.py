@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import BinaryColumn
 from holon.dataflow.aggregations import Results
-from holon.dataflow.failing_rows import raised_by, without_failing
+from holon.dataflow.failing_rows import failure_of, raised_by, without_failing
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import RowStep, Sink
-from holon.errors import USER_ERRORS, FailedStep, HolonError
+from holon.errors import FailedStep
 from holon.job import encode_json
 from holon.program.context import Context
 
@@ -100,7 +100,7 @@ def _first_failed(
     low, high = 0, len(rows)
     while high - low > 1:
         middle = (low + high) // 2
-        if _fails(partial(hand_on, rows.take(np.arange(low, middle)), new_trial(False))):
+        if failure_of(lambda part: hand_on(part, new_trial(False)), rows.take(np.arange(low, middle))) is not None:
             high = middle
         else:
             low = middle
@@ -117,13 +117,3 @@ def _leave(step: Sink, rows: Rows) -> None:
             encode_json(value)
     if step.key is not None:
         step.key_bytes(rows)
-
-
-def _fails(work: Callable[[], object]) -> bool:
-    try:
-        work()
-    except HolonError:
-        raise
-    except USER_ERRORS:
-        return True
-    return False

@@ -87,6 +87,7 @@ def test_a_job_that_stops_names_step_and_record(build: Build, step: str, reason:
     assert f"{step}, test_failures.py:" in str(error) and reason in str(error)
     assert str(error).endswith(f"on partition 0 at offset {offset} of topic 'readings'") and error.offset == offset
     assert f"record at offset {offset}: " in error.details
+    assert error.details.count(reason) == 1 and "another one" not in error.details
 
 
 @pytest.mark.parametrize(("build", "step", "reason", "offset"), CASES)
