@@ -74,6 +74,8 @@ def plain_json(value: Any) -> Any:
     """NumPy's values as Python's, for the encoding of what msgspec does not know."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
+    if hasattr(value, "__await__"):
+        raise TypeError(f"a {type(value).__name__} is no value yet: await it, in a function that is async def")
     raise NotImplementedError(
         f"JSON cannot hold a value of type {type(value).__name__}; give the Output an encode= of its own"
     )

@@ -103,6 +103,9 @@ class Source(Generic[E]):
                 f"Source reads one topic, named by its text, got {self.topic!r:.200}: for several topics give the "
                 f"job a list of sources, one for each"
             )
+        if isinstance(self.format, type):
+            name = self.format.__name__
+            raise JobError(f"source of {self.topic!r}: give a format of {name}, as Json({name}), not the type alone")
         guard = self.max_future_skew_ms
         if guard not in (None, "live") and (not isinstance(guard, int) or guard < 0):
             raise JobError(f'max_future_skew_ms must be 0 or more, "live" or None, got {guard!r:.100}')

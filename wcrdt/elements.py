@@ -111,7 +111,9 @@ def exact_number(x: Any) -> int | Decimal:
         return _whole_as_int(_decimal(x))
     if isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.timedelta64)):
         return int(x)
-    raise TypeError(f"only ints, Decimals and floats add up, and not {type(x).__name__}")
+    raise TypeError(
+        f"an exact number is an int or a Decimal (sums and averages take floats, too), not {type(x).__name__}"
+    )
 
 
 def exact_add(a: int | Decimal, b: int | Decimal) -> int | Decimal:

@@ -12,6 +12,12 @@ class FlowError(JobError):
     """A step of a pipeline contradicts what comes before it, or cannot be run."""
 
 
+def not_callable(name: str, given: object) -> str:
+    """The text for a value in place of a function of a row."""
+    field = given if isinstance(given, str) and given.isidentifier() else "price"
+    return f"give a function of a row, as {name}{'=' * bool(name)}lambda row: row.{field}, not {given!r:.100}"
+
+
 class NoSuchField(FlowError, AttributeError):
     """A function uses a field that its rows do not have; a pattern of ``match`` with it does not match."""
 

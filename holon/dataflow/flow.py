@@ -14,7 +14,7 @@ from holon.columnar.structs.plan import structs_of
 from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.compiling import Compiled, FieldFunction, KindFunction
 from holon.dataflow.data_driven.step import DrivenAggregation
-from holon.dataflow.errors import FlowError, Place, caller
+from holon.dataflow.errors import FlowError, Place, caller, not_callable
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.joins.step import Join
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, Sink, Step, United, followed, type_at
@@ -115,6 +115,8 @@ class Flow:
         struct, kinds = _columnar_struct(format), _kinds(format)
         read: Format[Any] = format
         place = caller()
+        if time is not None and not callable(time):
+            raise FlowError(f"source ({place}): {not_callable('time', time)}")
         topics = self._new_topics(topic, place)
         if isinstance(format, TypedFormat):
             if format.type is None:
@@ -308,6 +310,7 @@ class Flow:
         if "job" in self.__dict__:
             raise FlowError(f"{step.place}: the flow {self.name!r} is compiled already, so no step can be added")
         step.columnar |= self._columnar
+        step.check_functions()
         step.check()
         if isinstance(step, Sink) and any(isinstance(one, Sink) and one.topic == step.topic for one in self._steps):
             raise step.error(f"the topic {step.topic!r} has a sink already: bring the streams together before it")

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from holon.dataflow.code_scan import Untraceable, is_constant
-from holon.dataflow.errors import FlowError
+from holon.dataflow.errors import FlowError, not_callable
 from holon.dataflow.expressions import Decision, Field, Leaf
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.placeholders import FreePlaceholder, Placeholder
@@ -166,6 +166,8 @@ class FollowedGroup(_GroupOfPlaceholders):
         self._found = found
 
     def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
+        if of is not None and not callable(of):
+            raise Untraceable(not_callable("", of))
         held = getattr(of, "__closure__", None) or ()
         if not all(is_constant(cell.cell_contents) for cell in held):
             raise Untraceable(f"the function in {kind}() uses what only the function around it knows")

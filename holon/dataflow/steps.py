@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holon.dataflow.arithmetic import is_none, truth
 from holon.dataflow.code_scan import Untraceable
-from holon.dataflow.errors import FlowError, Place
+from holon.dataflow.errors import FlowError, Place, not_callable
 from holon.dataflow.expressions import (
     Apply,
     Decision,
@@ -124,6 +124,13 @@ class Step:
     def how(self) -> str:
         """Whether it works on columns, or why not."""
         return ""
+
+    def check_functions(self) -> None:
+        """Raise ``FlowError`` where something else is given than a function."""
+        for name in ("function", "key", "by"):
+            given = getattr(self, name, None)
+            if given is not None and not callable(given):
+                raise self.error(not_callable("" if name == "function" else name, given))
 
     def check(self) -> None:
         """Raise ``FlowError`` if it cannot work on the rows above, as far as their type is known."""

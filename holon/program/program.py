@@ -77,7 +77,10 @@ class JobProgram:
             self.record_function = process
             self._collect_functions(states, on_window)
         if (self.record_function is None) == (self.batch_function is None):
-            raise JobError("a processing function needs exactly one of process (per record) and process_batch")
+            raise JobError(
+                f"{getattr(process, '__name__', type(process).__name__)} needs exactly one of process (per record) "
+                f"and process_batch"
+            )
         if self.batch_function is not None and _is_async(self.batch_function):
             raise JobError("process_batch cannot be async: where a batch is cut is an accident, so it must not wait")
         for function in [self.record_function, self.batch_function, *(self._function_of(h) for h in self.handlers)]:

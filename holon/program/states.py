@@ -6,6 +6,7 @@ function the same name gives the handle of the partition that is being processed
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any, Generic, Literal, Self, TypeVar, get_args, overload
 
@@ -60,13 +61,18 @@ class Windowed(StateDeclaration, Generic[E, V]):
     """Which of so many partitions answers for a key; None: the hash of the key decides."""
 
     def __init__(self, bottom: Lattice[E, V], windows: Assigner, stage: int, name: str) -> None:
-        if bottom.to_wire() != bottom.bottom().to_wire():
-            raise JobError(f"{type(self).__name__} {name!r}: give the bottom of its lattice, not {bottom!r}")
+        given: object = bottom
+        if not isinstance(given, Lattice) or given.to_wire() != given.bottom().to_wire():
+            raise JobError(
+                f"{type(self).__name__} {name!r}: give the bottom of its lattice, as GCounter(), not {given!r}"
+            )
         if isinstance(windows, Session | DataDriven):
             raise JobError(
                 f"{type(self).__name__} {name!r}: windows of {windows!r} follow from their elements, so no state has "
                 f"them; write a flow (holon.dataflow): stream.key_by(...).window({windows!r})"
             )
+        if not hasattr(windows, "windows_for"):
+            raise JobError(f'{type(self).__name__} {name!r}: give windows, as Tumbling("10s"), not {windows!r}')
         self.bottom = bottom
         self.windows = windows
         self.panes = panes_of(windows, bottom.combines)
@@ -156,7 +162,8 @@ class Local(StateDeclaration, Generic[T]):
         try:
             self.initial = msgspec.msgpack.encode(initial)
         except TypeError as error:
-            raise JobError(f"Local {name!r}: cannot checkpoint {initial!r:.200}: {error}") from error
+            fix = f"; give a value, as {initial.__name__}()" if isinstance(initial, builtins.type) else ""
+            raise JobError(f"Local {name!r}: cannot checkpoint {initial!r:.200}: {error}{fix}") from error
         self._given = type
         self._natural = initial.__class__
         self.track: Literal["record", "window"] = track

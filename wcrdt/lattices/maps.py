@@ -19,6 +19,7 @@ from wcrdt.lattices.keyed.elements import (
     few_inserted,
     grouped_keys,
     key_of,
+    pair_of,
     two_columns,
 )
 from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, grouped
@@ -78,13 +79,12 @@ class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
     # --- inserting ------------------------------------------------------------------------------------------------
 
     def check(self, element: tuple[K, IE]) -> None:
-        key, part = element
-        self._entries.get(key_of(key), self.inner).check(part)
+        raw, part = pair_of(element)
+        self._entries.get(key_of(raw), self.inner).check(part)
 
     def insert(self, element: tuple[K, IE], *, actor: int = 0) -> Self:
-        raw, part = element
-        key = key_of(raw)
-        entry = self._found(key)
+        raw, part = pair_of(element)
+        entry = self._found(key := key_of(raw))
         if entry is None:
             entry = self.inner.bottom()
         delta = self.bottom()

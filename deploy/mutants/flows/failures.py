@@ -47,8 +47,8 @@ NAMED_FAILURES = (
     Mutant(
         "dead letters of a flow do not name the step",
         "holon/dataflow/compiling.py",
-        "batch.offsets[0] != batch.offsets[-1])",
-        "batch.offsets[0] <= batch.offsets[-1])",
+        "batch.offsets[0] != batch.offsets[-1]:",
+        "batch.offsets[0] <= batch.offsets[-1]:",
         tests=FAILURES,
     ),
     Mutant(

@@ -66,7 +66,9 @@ class EarlyWindows:
 
 
 def with_early(windows: W | Driven, early: int | str | None, updates: str | None) -> W | EarlyWindows | DrivenSlices:
-    """The windows of a step. Raises ``FlowError`` where there are no early results of these."""
+    """The windows of a step. Raises ``FlowError`` where there are no early results of these, or they are no windows."""
+    if not isinstance(windows, Session | DataDriven) and not hasattr(windows, "windows_for"):
+        raise FlowError(f'window ({caller()}): give windows, as Tumbling("10s"), not {windows!r:.100}')
     if early is None and updates is not None:
         raise FlowError(f'window ({caller()}): updates={updates!r} is for early results: give early="10s", too')
     if isinstance(windows, DataDriven):

@@ -22,6 +22,15 @@ def key_of(x: Any) -> Hashable:
     return key
 
 
+def pair_of(element: Any) -> tuple[Any, Any]:
+    """Key and element of what is inserted into a map; ``TypeError`` for anything but a pair."""
+    try:
+        key, part = element
+    except (TypeError, ValueError):
+        raise TypeError(f"a map takes a pair, as (key, 1), not {element!r:.200}") from None
+    return key, part
+
+
 def grouped_keys(column: Any, stable: bool = True) -> tuple[list[Hashable], Groups]:
     """Distinct keys of a column and their rows."""
     keys, groups = group_by(column, stable=stable)

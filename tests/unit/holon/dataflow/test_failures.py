@@ -11,7 +11,7 @@ import pytest
 
 from holon import Job, Json, ProcessingFunction, Source
 from holon.dataflow import Flow, FlowError, Stream, Tumbling
-from holon.errors import UserFunctionError
+from holon.errors import JobError, UserFunctionError
 from holon.testing import JobTestDriver, run_job
 
 
@@ -72,7 +72,12 @@ def sink_key(readings: Stream[Reading]) -> None:
 
 
 CASES = [
-    (mean, "step 2 (agg", "TypeError: only ints, Decimals and floats add up, and not NoneType", FIRST),
+    (
+        mean,
+        "step 2 (agg",
+        "TypeError: an exact number is an int or a Decimal (sums and averages take floats, too), not NoneType",
+        FIRST,
+    ),
     (by_key, "step 3 (agg", "TypeError: 38.0 cannot be a key of a map", FIRST + 1),
     (mapped, "step 2 (map", "TypeError: unsupported operand", FIRST),
     (by_row, "step 3 (flat_map", "TypeError: unsupported operand", FIRST),
@@ -173,6 +178,42 @@ def test_a_verb_that_comes_too_early_names_what_comes_first(use: Callable[[Any],
     with pytest.raises(FlowError) as found:
         use(stream)
     assert text in str(found.value) and str(found.value).startswith("test_failures.py:")
+
+
+GIVEN: list[tuple[Callable[[Any], Any], str]] = [
+    (
+        lambda s: s.filter("name"),
+        "step 2 (filter, test_failures.py:{}): give a function of a row, as lambda row: row.name",
+    ),
+    (lambda s: s.map(3), "give a function of a row, as lambda row: row.price, not 3"),
+    (
+        lambda s: s.sink("out", key="name"),
+        "step 2 (sink, test_failures.py:{}): give a function of a row, as key=lambda row",
+    ),
+    (lambda s: s.window("10s"), """window (test_failures.py:{}): give windows, as Tumbling("10s"), not '10s'"""),
+    (lambda s: s.key_by("name").window(Tumbling(10)).agg(lambda g: g.key), "as key=lambda row: row.name, not 'name'"),
+    (
+        lambda s: s.window(Tumbling(10)).agg(lambda g: g.sum("at")),
+        "as lambda row: row.at, not 'at' (test_failures.py:{})",
+    ),
+]
+
+
+@pytest.mark.parametrize(("use", "text"), GIVEN)
+def test_a_step_that_is_given_something_else_is_refused_where_it_is_written(
+    use: Callable[[Any], Any], text: str
+) -> None:
+    stream = Flow("given").source("readings", Json(Reading), time=lambda r: r.at)
+    with pytest.raises(FlowError) as found:
+        use(stream)
+    assert text.format(use.__code__.co_firstlineno) in str(found.value)
+
+
+def test_a_source_that_is_given_something_else_is_refused() -> None:
+    with pytest.raises(FlowError, match=r"as time=lambda row: row\.at, not 'at'"):
+        Flow("given").source("readings", Json(Reading), time="at")  # type: ignore[arg-type]
+    with pytest.raises(JobError, match=r"give a format of Reading, as Json\(Reading\), not the type alone"):
+        Flow("given").source("readings", Reading, time=lambda r: r.at)  # type: ignore[arg-type]
 
 
 def test_other_names_are_ordinary_attribute_errors() -> None:

@@ -138,13 +138,22 @@ def test_a_batch_must_not_wait() -> None:
 def test_a_lattice_is_declared_by_its_bottom() -> None:
     started = GCounter()
     started.insert(3)
-    with refused("give the bottom of its lattice, not"):
+    with refused("give the bottom of its lattice, as GCounter"):
         WCRDT(started, Tumbling(10))
+    with refused(r"give the bottom of its lattice, as GCounter\(\), not <class"):
+        WCRDT(GCounter, Tumbling(10))  # type: ignore[arg-type]
+
+
+def test_windows_are_no_text() -> None:
+    with refused(r"""give windows, as Tumbling\("10s"\), not '10s'"""):
+        WCRDT(GCounter(), "10s")  # type: ignore[arg-type]
 
 
 def test_a_local_must_be_something_that_a_checkpoint_can_hold() -> None:
     with refused("cannot checkpoint"):
         Local(object())
+    with refused(r"give a value, as dict\(\)"):
+        Local(dict)
     with refused(r"Local 'wrong': cannot checkpoint it as .*str"):
         Job("test", SOURCE, process, states=[Local(5, type=str, name="wrong")])
 

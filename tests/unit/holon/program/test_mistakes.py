@@ -29,7 +29,7 @@ from holon import (
 from holon.job import encode_json
 from holon.testing import JobTestDriver
 from tests.unit.holon_jobs import Base, Event, Reading, feeding, job
-from wcrdt import GCounter
+from wcrdt import GCounter, MapOf
 
 POLICIES = ["fail", "dead-letter"]
 
@@ -263,3 +263,32 @@ def test_a_job_with_columns_of_its_own_type_still_runs() -> None:
     test.feed(0, Reading(1, level=2.5), Reading(2, level=1.5))
     test.checkpoint(0)
     assert test.counts.accepted == 2
+
+
+# --- values that are none -------------------------------------------------------------------------------------------
+
+
+def test_a_map_takes_pairs() -> None:
+    class Keys(Base):
+        counts = WCRDT(MapOf(GCounter()), Tumbling(10))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.counts.insert("key", event["ts"])  # type: ignore[arg-type]
+
+    with pytest.raises(UserFunctionError, match=r"TypeError: a map takes a pair, as \(key, 1\), not 'key'"):
+        feeding(Keys, {"ts": 1})
+
+
+def test_a_value_that_was_not_awaited_cannot_be_emitted() -> None:
+    class Forgetful(Base):
+        counts = WCRDT(GCounter(), Tumbling(10))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.counts.insert(1, event["ts"])
+
+        @on_window(counts)
+        def report(self, window: Window, ctx: Context) -> None:
+            ctx.emit(self.counts.window_value(window))
+
+    with pytest.raises(UserFunctionError, match="a SafeRead is no value yet: await it, in a function that is async"):
+        feeding(Forgetful, {"ts": 1}, {"ts": 11})
