@@ -14,7 +14,7 @@ from nodes.runtime.heartbeat_topics import HeartbeatTopics
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.checkpoints.ledger_load import LedgerLoad, LoadedLedger
 from nodes.transactions.layouts.batch_sizes import BatchSizes
-from nodes.transactions.layouts.portions import about_bytes
+from nodes.transactions.layouts.portions import BucketSizes, KnownState, bucket_sizes
 from nodes.transactions.layouts.proposing import LayoutProposer
 from nodes.transactions.steps import Clocks, Steps, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, control_topic
@@ -24,6 +24,7 @@ from nodes.transactions.units.standbys import Standbys
 from nodes.transactions.upgrades.upgrading import Upgrading
 from transactional import events as e
 from transactional.execution.crashing import Apart
+from transactional.layout import Layout
 from transactional.node import TransactionNode
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
@@ -71,7 +72,7 @@ class TransactionDriver:
         self.ledger_load = LedgerLoad(checkpoints, DirectSaver() if ledger_loader is None else ledger_loader)
         self.control = ControlReader(log, topics.control)
         portion_bytes = job.config.portion_bytes
-        self.proposer = LayoutProposer(log, topics, claiming, checkpoints, portion_bytes, self._state_bytes)
+        self.proposer = LayoutProposer(log, topics, claiming, checkpoints, portion_bytes, self._bucket_sizes)
         self._disk_bytes = disk_bytes
         self._batch_sizes = BatchSizes(job.config.copy_bytes, job.config.copy_window_bytes)
         failure_timeout_ms = claiming.detector.failure_timeout_ms
@@ -162,12 +163,12 @@ class TransactionDriver:
             self.trimming.turn(node, self.claiming.owned, self.control.position, now_ms)
             self._pace_copies(now_ms)
 
-    def _state_bytes(self) -> dict[int, int]:
-        """Of state partitions that are owned or followed. A row may be in memory and on disk."""
-        return {
-            number: max(sum(map(about_bytes, each.store.tables)), self._disk_bytes(each.store))
+    def _bucket_sizes(self, present: Layout, target: Layout) -> BucketSizes | None:
+        states = {
+            number: KnownState(each.store.tables, self._disk_bytes(each.store))
             for number, each in self.node.partitions.items()
         }
+        return bucket_sizes(present, target, self.job.program.operators, states)
 
     def _pace_copies(self, now_ms: int) -> None:
         ledger = self.node.ledger

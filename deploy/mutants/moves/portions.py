@@ -20,8 +20,8 @@ PORTIONS = (
     Mutant(
         "the last portion leaves a bucket behind",
         _PORTIONS,
-        "[: -(-len(buckets) // portions)]",
-        "[: len(buckets) // (portions + 1)]",
+        "    if portions <= 1:\n        return spread\n",
+        "",
         tests=_TESTS,
     ),
     Mutant(
@@ -29,6 +29,41 @@ PORTIONS = (
         _PORTIONS,
         "key=lambda bucket: bucket * _SPREAD % 2**32",
         "key=lambda bucket: bucket % 16",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "large buckets move together",
+        _PORTIONS,
+        "if end * portions < ends[-1]",
+        "if end < ends[-1] / 2",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "keys that stay count for the portions of those that move",
+        _PORTIONS,
+        "for bucket in moved(was, now)\n    ]",
+        "for bucket in range(len(now))\n    ]",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "a key stands for itself alone, though few of many keys are looked at",
+        _PORTIONS,
+        "mine[bucket] += factor * size",
+        "mine[bucket] += size",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "bytes in files are in no bucket",
+        _PORTIONS,
+        "for place, bucket in mine if beyond else ():",
+        "for place, bucket in ():",
+        tests=_TESTS,
+    ),
+    Mutant(
+        "buckets of partitions of which nothing is known are empty",
+        _PORTIONS,
+        "            each[bucket] = mean\n",
+        "            each[bucket] = 0.0\n",
         tests=_TESTS,
     ),
     Mutant(
@@ -90,7 +125,7 @@ PORTIONS = (
     Mutant(
         "all moves at once, whatever it has",
         _PROPOSING,
-        "self._planned = next_portion(newest, target, portions)",
+        "self._planned = next_portion(newest, target, self._sizes_for(newest, target, wanted), portions)",
         "self._planned = target",
         tests=_TESTS,
     ),

@@ -7,7 +7,7 @@ proposed twice is void the second time. How much a portion moves is the planning
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -18,7 +18,7 @@ from nodes.machine.ownership.commands import LAYOUT_DONE, LAYOUT_PROGRESS
 from nodes.machine.ownership.layouts import LayoutOutcome, LayoutPortion, LayoutProgress, ProposedLayout
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.layouts.pace import CopyingPace
-from nodes.transactions.layouts.portions import next_portion, portions_left
+from nodes.transactions.layouts.portions import BucketSizes, next_portion, portions_left
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional.epochs.layout_messages import NewLayout, PlannedLayout
 from transactional.epochs.ledger import Ledger
@@ -32,8 +32,8 @@ AGAIN_MS = 1_000
 class LayoutProposer:
     """Of one node. ``waits_for``: why the requested layout does not hold yet; "": there is none, or it moves keys.
 
-    ``portion_bytes``: about so many move at once for each node of the job, if they are copied ahead. ``state_bytes``:
-    of the state partitions that this node owns or follows.
+    ``portion_bytes``: about so many move at once for each node of the job, if they are copied ahead. ``bucket_sizes``:
+    of two layouts, by the state partitions that this node owns or follows.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class LayoutProposer:
         claiming: Claiming,
         checkpoints: TransactionCheckpoints,
         portion_bytes: int,
-        state_bytes: Callable[[], Mapping[int, int]],
+        bucket_sizes: Callable[[Layout, Layout], BucketSizes | None],
     ) -> None:
         self.waits_for = ""
         self._log = log
@@ -51,7 +51,8 @@ class LayoutProposer:
         self._claiming = claiming
         self._checkpoints = checkpoints
         self._portion_bytes = portion_bytes
-        self._state_bytes = state_bytes
+        self._bucket_sizes = bucket_sizes
+        self._sizes: tuple[int, BucketSizes | None] | None = None  # of a request, by its number
         self._number = 0  # of the layout that the following is about
         self._target: tuple[bytes, Layout] | None = None  # the requested layout, and its text
         self._planned: Layout | None = None
@@ -174,12 +175,20 @@ class LayoutProposer:
     def _portion(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> Layout:
         if self._planned is None:
             portions = self._portions(newest, target, wanted) if wanted.in_portions else 1
-            self._planned = next_portion(newest, target, portions)
+            self._planned = next_portion(newest, target, self._sizes_for(newest, target, wanted), portions)
         return self._planned
 
     def _portions(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> int:
         portion_bytes = self._portion_bytes * max(1, len(self._claiming.ownership.members))
-        return portions_left(newest, target, self._state_bytes(), portion_bytes, wanted.portions_held)
+        sizes = self._sizes_for(newest, target, wanted)
+        return portions_left(newest, target, sizes, portion_bytes, wanted.portions_held)
+
+    def _sizes_for(self, newest: Layout, target: Layout, wanted: ProposedLayout) -> BucketSizes | None:
+        """As they are when this node first needs them for a request: state hardly changes while it moves."""
+        request = wanted.as_requested.number
+        if self._sizes is None or self._sizes[0] != request or self._sizes[1] is None:
+            self._sizes = request, self._bucket_sizes(newest, target)
+        return self._sizes[1]
 
     def _outcome(self, ledger: Ledger, wanted: ProposedLayout, since: int, now_ms: int) -> LayoutOutcome:
         found, change = ledger.handovers.known(since), ledger.layouts.change(since)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from nodes.errors import RunFailed
@@ -24,17 +25,25 @@ from nodes.machine.ownership.layouts import (
     outcome_of,
 )
 from nodes.transactions.checkpoints.spill import Spills
-from nodes.transactions.layouts.portions import MOST_PORTIONS, next_portion, portions_left
+from nodes.transactions.layouts.portions import (
+    MOST_PORTIONS,
+    KnownState,
+    bucket_sizes,
+    next_portion,
+    portions_left,
+)
 from nodes.transactions.layouts.repartitioning import Repartitioning
 from tests.unit.txn_stage import Stage, counters
 from transactional.epochs.layout_messages import PlannedLayout
 from transactional.epochs.messages import epoch_messages
 from transactional.layout import Group, Layout, moved, spread_all, spread_least
+from transactional.operators import Operator
 from transactional.state.store import Store
 
 GROUP = Group(16, None)
 BEFORE = Layout.first_of({GROUP})
 AFTER = BEFORE.changed({GROUP: spread_all(BEFORE.homes_of(GROUP), 12)})
+EQUAL = [[1.0] * GROUP.buckets]
 MOVED = len(moved(BEFORE.homes_of(GROUP), AFTER.homes_of(GROUP)))
 KEYS = [f"k{number}" for number in range(60)]
 
@@ -50,7 +59,7 @@ def test_portions_move_each_bucket_once_in_parts_of_one_size_and_end_at_the_targ
     target = BEFORE.changed({GROUP: spread(BEFORE.homes_of(GROUP), to)})
     found, portions = [BEFORE], 7
     for left in range(portions, 0, -1):
-        found.append(next_portion(found[-1], msgspec.structs.replace(target, number=found[-1].number + 1), left))
+        found.append(next_portion(found[-1], msgspec.structs.replace(target, number=found[-1].number + 1), EQUAL, left))
     assert [each.number for each in found] == list(range(portions + 1))
     assert found[-1].groups == target.groups and found[-1].partitions == target.partitions
     steps = [moved(was.homes_of(GROUP), now.homes_of(GROUP)) for was, now in pairwise(found)]
@@ -59,31 +68,112 @@ def test_portions_move_each_bucket_once_in_parts_of_one_size_and_end_at_the_targ
 
 
 def test_a_portion_moves_keys_of_all_sources_to_all_targets() -> None:
-    portion = next_portion(BEFORE, AFTER, 5)
+    portion = next_portion(BEFORE, AFTER, EQUAL, 5)
     pairs = {(was, now) for was, now in zip(BEFORE.homes_of(GROUP), portion.homes_of(GROUP), strict=True) if was != now}
     assert {was for was, _ in pairs} == set(range(16)) and {now for _, now in pairs} == set(range(12))
 
 
 @pytest.mark.parametrize(
-    ("state_bytes", "portion_bytes", "done", "expected"),
+    ("size", "portion_bytes", "done", "expected"),
     [
-        ({0: 64}, 64, 0, -(-MOVED // 64)),  # a bucket of a sixteenth has 1 byte
-        ({0: 64, 1: 0}, 64, 0, -(-MOVED // 128)),
-        ({0: 64 * 100}, MOVED * 100, 0, 1),
-        ({0: 64 * 100}, MOVED * 100 - 1, 0, 2),
-        ({0: 1 << 40}, 1, 0, MOST_PORTIONS),
-        ({0: 1 << 40}, 1, 10, MOST_PORTIONS - 10),
-        ({0: 1 << 40}, 1, MOST_PORTIONS + 3, 1),
-        ({}, 1, 0, 1),
-        ({16: 0}, 1, 0, 1),
-        ({0: 0}, 1, 0, 1),
-        ({0: 1 << 40}, 0, 0, 1),
+        (1.0, 64, 0, -(-MOVED // 64)),
+        (0.5, 64, 0, -(-MOVED // 128)),
+        (100.0, MOVED * 100, 0, 1),
+        (100.0, MOVED * 100 - 1, 0, 2),
+        (2.0**40, 1, 0, MOST_PORTIONS),
+        (2.0**40, 1, 10, MOST_PORTIONS - 10),
+        (2.0**40, 1, MOST_PORTIONS + 3, 1),
+        (None, 1, 0, 1),
+        (0.0, 1, 0, 1),
+        (2.0**40, 0, 0, 1),
     ],
 )
 def test_there_are_as_many_portions_as_what_moves_has_times_the_bytes_of_one(
-    state_bytes: dict[int, int], portion_bytes: int, done: int, expected: int
+    size: float | None, portion_bytes: int, done: int, expected: int
 ) -> None:
-    assert portions_left(BEFORE, AFTER, state_bytes, portion_bytes, done) == expected
+    sizes = None if size is None else [[size] * GROUP.buckets]
+    assert portions_left(BEFORE, AFTER, sizes, portion_bytes, done) == expected
+
+
+def test_what_does_not_move_takes_no_portion() -> None:
+    stays = set(range(GROUP.buckets)).difference(moved(BEFORE.homes_of(GROUP), AFTER.homes_of(GROUP)))
+    sizes = [[1000.0 if bucket in stays else 1.0 for bucket in range(GROUP.buckets)]]
+    assert portions_left(BEFORE, AFTER, sizes, MOVED) == 1
+
+
+def test_large_buckets_move_one_by_one() -> None:
+    """As the warehouses of TPC-C do: ten groups of keys, of which each has one bucket."""
+    moving = moved(BEFORE.homes_of(GROUP), AFTER.homes_of(GROUP))
+    large = moving[:: len(moving) // 10][:10]
+    sizes = [[100.0 if bucket in large else 0.01 for bucket in range(GROUP.buckets)]]
+    found, left = [BEFORE], portions_left(BEFORE, AFTER, sizes, 64)
+    assert left == 16
+    while found[-1].groups != AFTER.groups:
+        target = msgspec.structs.replace(AFTER, number=found[-1].number + 1)
+        found.append(
+            next_portion(found[-1], target, sizes, portions_left(found[-1], target, sizes, 64, len(found) - 1))
+        )
+    steps = [moved(was.homes_of(GROUP), now.homes_of(GROUP)) for was, now in pairwise(found)]
+    assert sorted(chain.from_iterable(steps)) == moving
+    assert max(len(set(step) & set(large)) for step in steps) == 1 and len(found) - 1 in (10, 11)
+
+
+def test_the_last_portion_moves_buckets_without_a_byte_too() -> None:
+    first = moved(BEFORE.homes_of(GROUP), AFTER.homes_of(GROUP))[0]
+    sizes = [[float(bucket == first) for bucket in range(GROUP.buckets)]]
+    assert next_portion(BEFORE, AFTER, sizes, 1) == AFTER
+    assert 0 < len(moved(BEFORE.homes_of(GROUP), next_portion(BEFORE, AFTER, sizes, 2).homes_of(GROUP))) < MOVED
+
+
+def test_buckets_without_a_byte_move_by_their_number() -> None:
+    empty = [[0.0] * GROUP.buckets]
+    assert (
+        next_portion(BEFORE, AFTER, empty, 7)
+        == next_portion(BEFORE, AFTER, None, 7)
+        == next_portion(BEFORE, AFTER, EQUAL, 7)
+    )
+
+
+def table(*keys: str, size: int = 9) -> dict[tuple[str, str], bytes | None]:
+    return {("count", key): bytes(size - len(key)) for key in keys}
+
+
+def test_a_bucket_has_the_bytes_of_its_keys_and_one_of_another_partition_the_mean() -> None:
+    group = Group(2, "/")
+    present = Layout.first_of({group})
+    operators = {"count": Operator("count", partitions=2, colocate="/")}
+    mine = [key for key in KEYS if group.bucket(key) % 2 == 0]
+    heavy, light = mine[0], mine[1]
+    rows = table(heavy, f"{heavy}/1", f"{heavy}/2", light) | {("gone", "key"): b"12345"}
+    sizes = bucket_sizes(present, present, operators, {0: KnownState([rows])})
+    assert sizes is not None
+    (found,) = sizes
+    others = {bucket: size for bucket, size in enumerate(found) if bucket % 2}
+    assert (found[group.bucket(heavy)], found[group.bucket(light)]) == (27, 9)
+    assert list(others.values()) == pytest.approx([36 / (group.buckets / 2)] * (group.buckets // 2))
+    assert sum(found) == pytest.approx(72)
+
+
+def test_bytes_in_files_belong_to_all_buckets_of_a_partition_alike() -> None:
+    group = Group(2, None)
+    present = Layout.first_of({group})
+    operators = {"count": Operator("count", partitions=2)}
+    (key,) = [key for key in KEYS if group.bucket(key) % 2 == 0][:1]
+    states = {0: KnownState([table(key), {}], 9 + group.buckets), 1: KnownState([], 0)}
+    sizes = bucket_sizes(present, present, operators, states)
+    assert sizes is not None
+    assert sizes[0][group.bucket(key)] == 11 and sum(sizes[0]) == pytest.approx(9 + group.buckets)
+    assert sizes[0][1] == 0 and bucket_sizes(present, present, operators, {}) is None
+    assert bucket_sizes(present, present, operators, {2: KnownState([table(key)])}) is None, "it has no bucket"
+
+
+def test_of_many_keys_a_few_are_looked_at() -> None:
+    group = Group(1, None)
+    present = Layout.first_of({group})
+    rows: dict[tuple[str, str], bytes | None] = {("count", f"{number:09}"): b"1" for number in range(50_000)}
+    sizes = bucket_sizes(present, present, {"count": Operator("count", partitions=1)}, {0: KnownState([rows])})
+    assert sizes is not None and sum(sizes[0]) == pytest.approx(500_000)
+    assert 300 < np.count_nonzero(sizes[0]) < group.buckets
 
 
 def test_a_request_is_open_until_its_last_portion_holds_and_its_outcome_is_that_of_all() -> None:
