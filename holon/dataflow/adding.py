@@ -128,7 +128,13 @@ class RowVerbs(Hinting):
 
     def _sink(self, to: str | Files, key: Callable[[Any], Any] | None) -> None:
         topic = to if isinstance(to, str) else to.topic or self._flow.next_files_topic()
-        step = self._flow.added(Sink(self._flow.next_number(), caller(), self._step, topic=topic, key=key))
+        sink = Sink(self._flow.next_number(), caller(), self._step, topic=topic, key=key)
+        if isinstance(to, Files) and to.needs_time and to.time is None and self._step.stage == 0:
+            raise sink.error(
+                f"rows of records have no window, whose time the folders of {to.path!r} would have; name the field "
+                f'with their time: Files({to.path!r}, time="at")'
+            )
+        step = self._flow.added(sink)
         if isinstance(to, Files):
             self._flow.add_files(step, to)
 

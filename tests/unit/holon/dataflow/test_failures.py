@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from holon import Job, Json, ProcessingFunction, Source
-from holon.dataflow import Flow, FlowError, Stream, Tumbling
+from holon.dataflow import Files, Flow, FlowError, Stream, Tumbling
 from holon.errors import JobError, UserFunctionError
 from holon.testing import JobTestDriver, run_job
 
@@ -190,6 +190,7 @@ GIVEN: list[tuple[Callable[[Any], Any], str]] = [
         lambda s: s.sink("out", key="name"),
         "step 2 (sink, test_failures.py:{}): give a function of a row, as key=lambda row",
     ),
+    (lambda s: s.sink(Files("out/{day}")), "name the field with their time: Files('out/{{day}}', time=\"at\")"),
     (lambda s: s.window("10s"), """window (test_failures.py:{}): give windows, as Tumbling("10s"), not '10s'"""),
     (lambda s: s.key_by("name").window(Tumbling(10)).agg(lambda g: g.key), "as key=lambda row: row.name, not 'name'"),
     (
