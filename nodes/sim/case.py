@@ -44,7 +44,9 @@ FOURTEENTH_SEED = 1 << 53
 FIFTEENTH_SEED = 1 << 54
 """Seeds from here on have columns of keyed state in files, too."""
 SIXTEENTH_SEED = 1 << 55
-"""New seeds are drawn from here on: online moves of transactional fleets go in portions, too."""
+"""Seeds from here on move keys of transactional fleets in portions, too."""
+SEVENTEENTH_SEED = 1 << 56
+"""New seeds are drawn from here on: transactional fleets spill their state, and call functions outside, too."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

@@ -31,6 +31,13 @@ MAX_HANGING = 256
 RECORD_BYTES = 900_000
 """A continuation is no longer than that: what came back is left out if it would be."""
 _Name: TypeAlias = tuple[int, str, int]  # sequencer, request, step
+Begin: TypeAlias = Callable[[str, Callable[[], None]], None]
+"""Begins a call, which has this name, and returns at once."""
+
+
+def in_thread(name: str, call: Callable[[], None]) -> None:
+    """A thread of the call's own, which ends with the process."""
+    threading.Thread(target=call, name=name, daemon=True).start()
 
 
 @dataclass(slots=True)
@@ -43,16 +50,23 @@ class _OpenCall:
 
 
 class ExternalCalls:
-    """Calls of one node. Belongs to its loop; only ``perform`` runs elsewhere."""
+    """Calls of one node. Belongs to its loop; only ``perform`` runs elsewhere, where ``begin`` lets it run."""
 
     def __init__(
-        self, log: Log, program: Program, topic: str, clock_ms: Callable[[], int], answer_key: bytes = b""
+        self,
+        log: Log,
+        program: Program,
+        topic: str,
+        clock_ms: Callable[[], int],
+        answer_key: bytes = b"",
+        begin: Begin = in_thread,
     ) -> None:
         self._log = log
         self._program = program
         self._topic = topic
         self._clock_ms = clock_ms
         self._answer_key = answer_key
+        self._begin_call = begin
         self._calls: dict[_Name, _OpenCall] = {}
         self._returned: SimpleQueue[tuple[_Name, bytes | Aborted]] = SimpleQueue()
         self._hanging = 0
@@ -115,7 +129,7 @@ class ExternalCalls:
         def call() -> None:
             back.put((name, perform(function, request.function, key, request.arguments, self._program.errors)))
 
-        threading.Thread(target=call, name=f"external {key}", daemon=True).start()
+        self._begin_call(f"external {key}", call)
 
     def _take_returned(self) -> bool:
         moved = False

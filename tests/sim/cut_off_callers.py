@@ -211,16 +211,17 @@ class CutOffCallers:
     def send_all(self, client: TransactionClient, requests: list[WireRequest]) -> None:
         """As the client does, and once more later where it gets an error. Ids are those of the first try."""
         if self.drawn:
-            requests = [self._first_of(client, each) for each in requests]
+            requests = [self.first_of(client, each) for each in requests]
         try:
             client.send_all(requests)
         except LogUnavailable:
             self._later(requests)
 
-    def _first_of(self, client: TransactionClient, request: WireRequest) -> WireRequest:
+    def first_of(self, client: TransactionClient, request: WireRequest) -> WireRequest:
         """With the place from which its id counts, as of the first try."""
         if request.id not in self._sent:
-            self._sent[request.id] = msgspec.structs.replace(request, since=client.first_since(request.id))
+            since = client.first_since(request.id) if request.since is None else request.since
+            self._sent[request.id] = msgspec.structs.replace(request, since=since)
         return self._sent[request.id]
 
     def poll(self, client: TransactionClient) -> None:

@@ -7,30 +7,27 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from itertools import cycle
 from random import Random
+from types import ModuleType
 from typing import Any
 
-from holon.fingerprint.version import JobVersion
 from nodes.log.contract import Log, LogError, LogFull
-from nodes.machine import messages as m
-from nodes.machine.ownership.programs import PROGRAM, ProgramFold, Proposal, argument
-from nodes.sim.case import FOURTEENTH_SEED, SIXTEENTH_SEED
+from nodes.sim.case import FOURTEENTH_SEED, SEVENTEENTH_SEED, SIXTEENTH_SEED
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.control_history import control_history
 from nodes.transactions.driver import TransactionDriver
-from nodes.transactions.topics import FIRST_INCARNATION
-from nodes.transactions.upgrades.programs import NodePrograms, named_program
 from tests.sim.cut_off_callers import CutOffCallers
 from tests.sim.cut_off_log import CutOffLog
 from tests.sim.full_disks import FullAtTimes, FullDisks, Killed
-from tests.sim.layout_commands import LayoutCommands
 from tests.sim.moving_faults import MovingFaults
+from tests.sim.outside_world import NodeCalls, OutsideWorld
 from tests.sim.recorded_log import RecordedLog
+from tests.sim.spilled_state import SpilledState, StateDiskFull
+from tests.sim.transactions_books import Books, Counters, check_replies, is_booked, versions
+from tests.sim.transactions_clients import ServedFleet
 from tests.sim.transactions_met import Met
-from tests.unit.txn_stage import SlowSaver, counters, counters_v2
+from tests.unit.txn_stage import NewStore, SlowSaver
 from transactional.epochs.copies import COPY_BYTES, PORTION_BYTES
-from transactional.program_versions import ProgramVersion
 from transactional.requests.requests import WireRequest
 
 TURN_MS = 5
@@ -40,7 +37,7 @@ PATIENCE_TURNS = 8_000
 """Of a healed fleet, until the last reply: takeovers, and a read of the whole log."""
 
 
-class Fleet(LayoutCommands):
+class Fleet(ServedFleet):
     """Let it run with ``go_on``, end its faults with ``heal``; ``check`` compares with what was acknowledged."""
 
     def __init__(self, seed: int) -> None:
@@ -49,8 +46,8 @@ class Fleet(LayoutCommands):
         partitions = draw.randrange(1, 4)
         self.parting_draw = Random(seed ^ 0xA107E)  # its own stream, so that earlier draws stay as they are
         self.operators = self.parting_draw.choice([["count"], ["count", "other"], ["count", "other", "third"]])
-        made = partitions, self.operators
-        self.versions = {"1": counters("fleet", *made), "2": counters_v2("fleet", *made)}
+        self.outside = OutsideWorld(seed, lambda: self.now_ms)
+        self.versions = versions(seed, partitions, self.operators, self.outside)
         self.upgrade_draw = Random(seed ^ 0x0DD)  # its own stream too
         self.upgrade_odds = self.upgrade_draw.choice([0.0, 0.005])
         super().__init__(
@@ -71,24 +68,17 @@ class Fleet(LayoutCommands):
         self.strain_draw = Random(seed ^ 0x57A44)  # and this
         self.share = self.strain_draw.choice([1.0, 1.0, 0.3, 0.1])  # of the turns that a node gets
         backlog = self.strain_draw.choice([0, 0, 40, 150])  # requests that are there before any node is
-        max_requests = self.strain_draw.choice([400, 400, 20, 5])
-        copy_bytes = self.strain_draw.choice([COPY_BYTES, 2_000, 300])
-        window_times = Random(seed ^ 0x9ACE).choice([1, 4, 1_000]) if seed >= FOURTEENTH_SEED else 1
-        few_bytes = [30, 5, 1] if seed >= SIXTEENTH_SEED else []
-        portion_bytes = Random(seed ^ 0x57A6E).choice([PORTION_BYTES, *few_bytes])
-        self.config = replace(
-            self.config,
-            max_requests=max_requests,
-            copy_bytes=copy_bytes,
-            copy_window_bytes=copy_bytes * window_times,
-            portion_bytes=portion_bytes,
-        )
+        self._configure(seed)
         self.control = control_history(self.log, self.topics, 1)
         self.leaving: set[str] = set()
         self.stalled_until: dict[str, int] = {}
         self.savers: dict[str, dict[str, SlowSaver]] = {}
         self.logs: dict[str, CutOffLog] = {}
         self.steps = self.last_step = self.busy_until = 0
+        self.spilled = SpilledState(seed, lambda: self.now_ms)
+        self.node_logs: dict[str, Log] = {}
+        self.calls: dict[str, NodeCalls] = {}
+        self.own_programs: dict[str, Any] = {}
         self.disks = FullDisks(seed, self.topics, lambda: self.now_ms, self.step)
         self.faults = MovingFaults(seed, self.topics, self.store, trims=bool(self.trim_ms))
         calls = self.step, self.repartition, self.is_settled
@@ -103,10 +93,12 @@ class Fleet(LayoutCommands):
         self.born = 0
         self.met = Met()
         self.asked = 0
-        self.sent: dict[str, str] = {}  # request -> key
-        self.counts: dict[str, list[int]] = {}  # key -> what its acknowledgements said
-        self.keys = [f"k{number}" for number in range(draw.choice([4, 20, 60]))]
-        self.operator_of = dict(zip(self.keys, cycle(self.operators), strict=False))
+        self.sent: dict[str, WireRequest] = {}
+        self.outcomes: dict[str, Any] = {}  # of requests that the end of a run waits for
+        count = draw.choice([4, 20, 60])
+        self.book = Counters(draw, self.operators, [f"k{number}" for number in range(count)])
+        if is_booked(seed):
+            self.book = Books(seed, self.operators, count, self.outside)
         self.stall_odds = draw.choice([0.0, 0.002, 0.02])
         self.kill_odds = {
             "after a save": draw.choice([0.0, 0.05, 0.3]),
@@ -120,6 +112,21 @@ class Fleet(LayoutCommands):
         for _ in range(self.size):
             self.bear()
 
+    def _configure(self, seed: int) -> None:
+        max_requests = self.strain_draw.choice([400, 400, 20, 5])
+        copy_bytes = self.strain_draw.choice([COPY_BYTES, 2_000, 300])
+        window_times = Random(seed ^ 0x9ACE).choice([1, 4, 1_000]) if seed >= FOURTEENTH_SEED else 1
+        few_bytes = [30, 5, 1] if seed >= SIXTEENTH_SEED else []
+        few_bytes = [2_000, 400, 60] if seed >= SEVENTEENTH_SEED else few_bytes
+        portion_bytes = Random(seed ^ 0x57A6E).choice([PORTION_BYTES, *few_bytes])
+        self.config = replace(
+            self.config,
+            max_requests=max_requests,
+            copy_bytes=copy_bytes,
+            copy_window_bytes=copy_bytes * window_times,
+            portion_bytes=portion_bytes,
+        )
+
     # --- nodes ------------------------------------------------------------------------------------------------------
 
     def bear(self) -> None:
@@ -130,7 +137,12 @@ class Fleet(LayoutCommands):
         arrived = lambda topic, values: self.faults.arrived(topic, values, self.now_ms, self.logs)  # noqa: E731
         late = FullAtTimes(self.log, lambda: self.now_ms, lambda: self.draw.randrange(self.late_ms + 1), arrived)
         self.logs[name] = late
-        return self.disks.patient(late, name, lambda: name in self.nodes, lambda: name in self.leaving)
+        made = self.disks.patient(late, name, lambda: name in self.nodes, lambda: name in self.leaving)
+        self.node_logs[name] = made
+        return made
+
+    def new_store_of(self, name: str) -> NewStore:
+        return self.spilled.new_store(name)
 
     def more(self, name: str) -> dict[str, Any]:
         now_ms = lambda: self.now_ms  # noqa: E731
@@ -143,44 +155,25 @@ class Fleet(LayoutCommands):
         self.savers[name] = beside
         loading = SlowSaver(now_ms, lambda: self.upgrade_draw.randrange(500))
         beside["program-loader"] = loading
+        self.own_programs[name] = self.programs()
         return {
             "new_saver": lambda what: beside.get(what) or self.new_saver(what),
-            "programs": self.programs(),
+            "programs": self.own_programs[name],
             "plain_log": self.logs[name],
+            "disk_bytes": self.spilled.disk_bytes(name),
         }
-
-    def programs(self) -> NodePrograms:
-        """Of a node that is started with a version that has held."""
-        own = self.own_code()
-        load = lambda version, _: self.versions[version.code]  # noqa: E731
-        return NodePrograms(self.versions[own], own, JobVersion(own), load=load)
-
-    def own_code(self) -> str:
-        """Of a version that has held: that with which the next node is started."""
-        return self.upgrade_draw.choice(sorted({each.code for each in self.fold().holding} | {"1"}))
-
-    def fold(self, log: Log | None = None) -> ProgramFold:
-        """As it stands on the control topic."""
-        return control_history(self.log if log is None else log, self.topics, 1).read().programs
-
-    def propose(self) -> None:
-        """The other version than the one that holds; it is void while an upgrade runs."""
-        log = self.callers.command_log(self.propose)
-        fold = self.fold(log)
-        code = "2" if (fold.holding[-1].code if fold.holding else "1") == "1" else "1"
-        if code == "1" and not fold.holding:
-            return
-        number = fold.number + 1
-        version = ProgramVersion.of(self.versions[code], number=number, code=code, reference=code)
-        self.asked += 1
-        proposal = Proposal(f"upgrade {self.asked}", named_program(version), JobVersion(code).encode())
-        command = m.Command(FIRST_INCARNATION, PROGRAM, argument(proposal))
-        log.append(self.topics.control, 0, [m.encode(command)])
 
     def start(self, name: str) -> TransactionDriver:
         driver = super().start(name)
         self.promoted[name] = 0
+        self.let_call(name, self.own_programs[name].own)
         return driver
+
+    def let_call(self, name: str, program: Any, module: ModuleType | None = None) -> None:
+        """A node calls outside, by the program that it was started with. ``module``: of the earlier release."""
+        if self.outside.odds:
+            log, key = self.node_logs[name], self.config.answer_key
+            self.calls[name] = self.outside.calls_of(log, program, self.topics.requests, key, module)
 
     def kill(self, name: str, why: str) -> None:
         self.met.kills[why] = self.met.kills.get(why, 0) + 1
@@ -190,7 +183,9 @@ class Fleet(LayoutCommands):
     def _ends(self, name: str) -> None:
         self.met.promotions += self.nodes[name][0].units.promotions
         self.leaving.discard(name)
-        del self.logs[name]
+        del self.logs[name], self.node_logs[name]
+        self.calls.pop(name, None)
+        self.own_programs.pop(name, None)
         del self.nodes[name], self.savers[name], self.promoted[name]
         self.stalled_until.pop(name, None)
         self.doomed.pop(name, None)
@@ -205,6 +200,7 @@ class Fleet(LayoutCommands):
             self.now_ms += TURN_MS
             self.faults.go_on(self.now_ms, self.logs)
             self.callers.go_on(self.client, self.sent)
+            self.outside.go_on()
             for name in sorted(self.logs):
                 notices = self.log.end_offset(self.topics.control, 0)
                 self.logs[name].go_on()
@@ -219,8 +215,12 @@ class Fleet(LayoutCommands):
     def _work_beside(self, name: str) -> None:
         """The threads of one node."""
         beside = self.savers[name]
-        for what in ("merger", "loader", "ledger-loader", "program-loader"):
-            beside[what].go_on()
+        try:
+            for what in ("merger", "loader", "ledger-loader", "program-loader"):
+                beside[what].go_on()
+        except StateDiskFull:  # the loop ends by the error of its loader
+            self._has_no_room(name)
+            return
         if did := beside["saver"].go_on():
             self.met.saved += did
             self.doom(name, "after a save", 0)
@@ -234,8 +234,13 @@ class Fleet(LayoutCommands):
             self.met.full_left += 1
             self.logs[name].dies(self.draw)
             self._ends(name)
+        except StateDiskFull:
+            self._has_no_room(name)
         except Killed:
             pass
+
+    def _has_no_room(self, name: str) -> None:
+        self.kill(name, "no room for state")
 
     def _node_turns(self, name: str) -> None:
         if self.share < 1 and self.strain_draw.random() >= self.share:
@@ -245,6 +250,8 @@ class Fleet(LayoutCommands):
         driver.turn()
         self.met.ledger_waits += driver.ledger_load.is_loading
         feeding.turn(driver.node.sequencers)
+        if name in self.calls:
+            self.calls[name].turn(driver)
         if self._leaves(name, driver):
             return
         if driver.units.promotions > self.promoted[name]:
@@ -279,25 +286,6 @@ class Fleet(LayoutCommands):
         for _ in due:
             self.bear()
 
-    # --- clients ----------------------------------------------------------------------------------------------------
-
-    def ask(self, count: int) -> None:
-        """Increments of keys, each acknowledged with what the count is then."""
-        requests = []
-        for _ in range(count):
-            self.asked += 1
-            key, name = self.draw.choice(self.keys), f"r{self.asked}"
-            self.sent[name] = key
-            requests.append(WireRequest(name, self.operator_of[key], key, "add", [1]))
-        self.callers.send_all(self.client, requests)
-
-    def receive(self) -> None:
-        self.callers.poll(self.client)
-        for name, count in self.client.take_all():
-            assert isinstance(count, int), f"request {name} is answered with {count!r}"
-            self.met.answered += 1
-            self.counts.setdefault(self.sent.pop(name), []).append(count)
-
     def go_on(self, turns: int) -> None:
         """So many steps, then no more faults."""
         self.last_step = turns
@@ -312,6 +300,7 @@ class Fleet(LayoutCommands):
         self.steps += 1
         if number >= self.last_step:
             self.disks.end()
+            self.spilled.end()
         if draw.random() < 0.01:
             self.busy_until = number + draw.choice([5, 40, 200])
         if number < self.busy_until and draw.random() < 0.3:
@@ -321,6 +310,7 @@ class Fleet(LayoutCommands):
                 self.propose()
         if self.layout_draw.random() < self.layout_odds:
             self.repartition()
+        self.spilled.maybe_begin(sorted(self.nodes))
         if self.disks.maybe_begin(sorted(self.nodes)):
             self.met.full_moves += self.fold().proposal is not None or self.control.read().layouts.open is not None
         for name in self.disks.dying():
@@ -335,6 +325,7 @@ class Fleet(LayoutCommands):
         self.share = 1.0
         self.faults.end(self.logs)
         self.disks.end()
+        self.spilled.end()
         self.callers.end()
         self.stalled_until.clear()
         self.doomed.clear()
@@ -349,13 +340,14 @@ class Fleet(LayoutCommands):
 
     def check(self) -> None:
         """Acknowledged requests have taken effect, once: on this fleet, and on one that begins with its checkpoints."""
-        self._check_counts()
+        self.book.check(self.request_now)
         for name in sorted(self.nodes):
             self.kill(name, "all at once")
         self.births.clear()
         self.bear()
-        self._check_counts()
+        self.book.check(self.request_now)
         self.met.restored += any(driver.steps.begun for driver, _ in self.nodes.values())
+        check_replies(self.replies())
 
     def run(self) -> None:
         """Faults, the end of them, and the check; ``met`` has what came."""
@@ -364,17 +356,9 @@ class Fleet(LayoutCommands):
         self.met.at_steps.update(self.faults.met)
         self.met.callers.update(self.callers.met)
         self.met.full, self.met.full_waits, self.met.full_killed = self.disks.met
-
-    def _check_counts(self) -> None:
-        for key in self.keys:
-            self.asked += 1
-            name, said = f"r{self.asked}", sorted(self.counts.get(key, []))
-            self.sent[name] = key
-            self.callers.send_all(self.client, [WireRequest(name, self.operator_of[key], key, "add", [0])])
-            self.heal()
-            found = self.counts[key].pop()
-            assert said == list(range(1, len(said) + 1)), f"counter {key} was acknowledged as {said}"
-            assert found == len(said), f"counter {key} was acknowledged at {len(said)}, and is {found}"
+        self.met.spills, self.met.full_spills = self.spilled.made, self.spilled.spells
+        self.met.outside, self.met.again, self.met.late = self.outside.made, self.outside.again, self.outside.late
+        self.met.functions.update(self.book.met)
 
 
 def simulate(seed: int) -> Met:

@@ -34,18 +34,25 @@ class Met:
     full_waits: int = 0
     full_killed: int = 0
     full_left: int = 0
+    spills: int = 0
+    full_spills: int = 0
+    outside: int = 0
+    again: int = 0
+    late: int = 0
     at_steps: Counter[tuple[str, str]] = field(default_factory=Counter)
     callers: Counter[str] = field(default_factory=Counter)
+    functions: Counter[str] = field(default_factory=Counter)
 
     def shown(self) -> dict[str, Any]:
         """As values of JSON."""
         steps = {f"{fault} when {step}": count for (step, fault), count in sorted(self.at_steps.items())}
-        return vars(self) | {"at_steps": steps, "callers": dict(self.callers)}
+        return vars(self) | {"at_steps": steps, "callers": dict(self.callers), "functions": dict(self.functions)}
 
     def add(self, other: Met) -> None:
         self.at_steps.update(other.at_steps)
         self.callers.update(other.callers)
-        for name in [each for each in vars(self) if each not in ("kills", "at_steps", "callers")]:
+        self.functions.update(other.functions)
+        for name in [each for each in vars(self) if each not in ("kills", "at_steps", "callers", "functions")]:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for why, count in other.kills.items():
             self.kills[why] = self.kills.get(why, 0) + count

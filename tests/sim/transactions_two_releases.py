@@ -37,6 +37,8 @@ from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.job_start import begin
 from tests.sim.full_disks import Killed
 from tests.sim.releases import Releases, checked_out, last_before
+from tests.sim.spilled_state import StateDiskFull
+from tests.sim.transactions_books import check_replies
 from tests.sim.transactions_fleet import Fleet
 from tests.sim.transactions_met import Met
 from tests.unit.txn_stage import SEQUENCERS
@@ -89,21 +91,28 @@ class TransactionReleases(Releases):
         found = self.earlier("transactional")
         operators = []
         for each in program.operators.values():
-            operator = found.Operator(each.name, partitions=each.partitions, upgrade=each.upgrade)
+            operator = found.Operator(
+                each.name, partitions=each.partitions, colocate=each.colocate, upgrade=each.upgrade
+            )
             operator.functions.update(each.functions)
             operators.append(operator)
-        return found.Program(program.name, operators, version=program.version)
+        externals = program.externals.values()
+        return found.Program(program.name, operators, externals=externals, version=program.version)
 
 
 class EarlierStage:
     """The fleet, as a node of the earlier release has it: its job is of that release's types."""
 
-    def __init__(self, fleet: MixedFleet) -> None:
+    def __init__(self, fleet: MixedFleet, name: str) -> None:
         releases = fleet.releases
         self._fleet = fleet
         self._versions = {code: releases.program(program) for code, program in fleet.versions.items()}
         self.program = self._versions["1"]
-        self.new_store = releases.stage.Store
+        self.own_program = self.program
+        self._spills = None
+        if fleet.spilled.is_spilled:
+            self._spills = fleet.spilled.of(name, releases.earlier("nodes.transactions.checkpoints.spill"))
+        self.new_store = releases.stage.Store if self._spills is None else self._spills.store
         self.topics = releases.stage.create_topics(fleet.log, self.program, SEQUENCERS)
         kind = releases.stage.EpochConfig
         given = asdict(fleet.config)
@@ -123,12 +132,17 @@ class EarlierStage:
 
     def more(self, name: str) -> dict[str, Any]:
         more = self._fleet.more(name)
-        del more["programs"]
+        del more["programs"], more["disk_bytes"]
+        composition = self.releases.earlier("nodes.transactions.composition")
+        if self._spills is not None and "disk_bytes" in {each.name for each in fields(composition.NodeSurroundings)}:
+            size_of = self._spills.size_of
+            more["disk_bytes"] = lambda store: size_of(store)[1]
         if self.releases.has("nodes/transactions/upgrades/programs.py"):
             programs = self.releases.earlier("nodes.transactions.upgrades.programs")
             version = self.releases.earlier("holon.fingerprint.version").JobVersion
             own = self._fleet.own_code()
             load = lambda version, _: self._versions[version.code]  # noqa: E731
+            self.own_program = self._versions[own]
             more["programs"] = programs.NodePrograms(self._versions[own], own, version(own), load=load)
         return more
 
@@ -196,7 +210,7 @@ class MixedFleet(Fleet):
             return self.started(name)
         with self.releases.using(earlier=True):
             try:
-                stage = EarlierStage(self)
+                stage = EarlierStage(self, name)
                 stage.begin()
             except Exception as error:  # of either release's types
                 self._by_name(error)
@@ -209,6 +223,7 @@ class MixedFleet(Fleet):
         self.releases_met["earlier started"] += 1
         self.earlier.add(name)
         self.promoted[name] = 0
+        self.let_call(name, stage.own_program, self.releases.earlier("nodes.transactions.external_calls"))
         return self.nodes[name][0]
 
     def started(self, name: str) -> TransactionDriver:
@@ -232,7 +247,7 @@ class MixedFleet(Fleet):
         try:
             with self.releases.using(earlier=earlier):
                 yield
-        except (Killed, LogFull):
+        except (Killed, LogFull, StateDiskFull):
             raise
         except Exception as error:
             if not earlier:
@@ -275,7 +290,7 @@ class MixedFleet(Fleet):
 
     def check(self) -> None:
         """As before; the node that begins with the checkpoints may be of the earlier release."""
-        self._check_counts()
+        self.book.check(self.request_now)
         self.releases_met["earlier to the end"] += len(self.earlier)
         for name in sorted(self.nodes):
             self.kill(name, "all at once")
@@ -284,7 +299,8 @@ class MixedFleet(Fleet):
         self.bear()
         self.healed = True
         self.releases_met["earlier begins with checkpoints"] += len(self.earlier)
-        self._check_counts()
+        self.book.check(self.request_now)
+        check_replies(self.replies())
         self.releases_met["earlier begun with checkpoints"] += len(self.earlier)
         self.met.restored += any(driver.steps.begun for driver, _ in self.nodes.values())
 

@@ -141,6 +141,10 @@ class Stage:
         """The log as this node meets it."""
         return self.log
 
+    def new_store_of(self, name: str) -> NewStore:
+        """By which this node makes the state of its partitions."""
+        return self.new_store
+
     def start(self, name: str) -> TransactionDriver:
         log = self.log_of(name)
         clocks = Clocks(lambda: self.now_ms, lambda: 1_000_000 + self.now_ms)
@@ -153,7 +157,7 @@ class Stage:
         )
         around = replace(NodeSurroundings(log, self.store, clocks, new_saver=self.new_saver), **self.more(name))
         known = None if around.programs is None else around.programs.known
-        job = TransactionJob(self.program, self.topics, SEQUENCERS, self.config, self.new_store, known)
+        job = TransactionJob(self.program, self.topics, SEQUENCERS, self.config, self.new_store_of(name), known)
         driver = composed(job, options, around)
         self.nodes[name] = driver, Feeding(log, self.program, SEQUENCERS, self.clock_s)
         return driver

@@ -282,8 +282,8 @@ class StatePartition:
         self._end_round(epoch, items, out)
 
     def _end_round(self, epoch: Epoch, received: Iterable[tuple[int, Received]], out: list[Append]) -> None:
-        self._running.round += 1
-        round_ = self._running.round
+        self.store.check()  # before anything of it leaves: a full disk is no outcome of a transaction
+        self._running.round = round_ = self._running.round + 1
         self._running.without = without = self.ledger.crashing.count(self.epoch, self.number, round_)
         sent, self._running.site.sent = self._running.site.sent, {}
         self._running.reexecution.add(received, sent)

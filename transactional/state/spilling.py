@@ -31,7 +31,7 @@ class Spill(Protocol):
         """None deletes."""
         ...
 
-    def scan(self, operator: str, prefix: str) -> Iterable[tuple[str, bytes]]:
+    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         """In order of the keys."""
         ...
 
@@ -43,11 +43,13 @@ class Spill(Protocol):
 class SpillingStore:
     """As ``Store``, with no more than ``budget()`` bytes in memory, but for what was changed since the last checkpoint.
 
+    ``failed``: what the spill has raised first, None: nothing. From there on values are wrong, or gone.
     A used entry comes into the youngest of three generations, which are as large as each other; the oldest is evicted.
     """
 
     def __init__(self, spill: Spill, budget: Callable[[], int]) -> None:
         self.changed: dict[StateKey, bytes | None] = {}
+        self.failed: Exception | None = None
         self._spill = spill
         self._budget = budget
         self._young: dict[StateKey, bytes | None] = {}  # None: there is none
@@ -67,7 +69,11 @@ class SpillingStore:
         elif key in self._leaving:
             value = self._leaving.pop(key)
         else:
-            value = self._spill.get(key)
+            try:
+                value = self._spill.get(key)
+            except Exception as error:
+                self._fails(error)
+                raise
         self._use(key, value)
         return value
 
@@ -76,9 +82,19 @@ class SpillingStore:
         fresh = self._ordered.get(operator)
         if fresh is None:
             fresh = self._ordered[operator] = sorted(key for kind, key in self._fresh if kind == operator)
-        spilled = (row for row in self._spill.scan(operator, prefix) if (operator, row[0]) not in self._fresh)
+        try:
+            found = self._spill.scan(operator, prefix)
+        except Exception as error:
+            self._fails(error)
+            raise
+        spilled = (row for row in found if (operator, row[0]) not in self._fresh)
         newer = ((key, self._in_memory((operator, key))) for key in with_prefix(fresh, prefix))
         return [(key, value) for key, value in merge(spilled, newer, key=_first) if value is not None]
+
+    def check(self) -> None:
+        """Raises what the spill has raised, for those who run functions: a function may have caught it."""
+        if self.failed is not None:
+            raise self.failed
 
     def forget_order(self) -> None:
         """As ``Store.forget_order``."""
@@ -140,6 +156,9 @@ class SpillingStore:
             self._drain(len(self._leaving))
             self._leaving, self._old, self._young, self._young_bytes = self._old, self._young, {}, 0
 
+    def _fails(self, error: Exception) -> None:
+        self.failed = self.failed or error
+
     def _drain(self, count: int) -> None:
         """So many of the oldest generation leave memory."""
         if not self._leaving:
@@ -150,7 +169,11 @@ class SpillingStore:
             if row[0] in self._fresh:
                 gone.append(row)
         if gone:
-            self._spill.write(gone)
+            try:
+                self._spill.write(gone)
+            except Exception as error:
+                self._fails(error)
+                raise
         for key, _ in gone:
             self._fresh.discard(key)
             ordered = self._ordered.get(key[0])

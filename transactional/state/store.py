@@ -44,6 +44,9 @@ class Store:
         """Of all rows, in any order."""
         return list(self.items)
 
+    def check(self) -> None:
+        """As ``SpillingStore.check``: memory does not fail."""
+
     def forget_order(self) -> None:
         """Ahead of many writes, each of which would be put in its place: ordered keys are found again by a scan."""
         self._ordered.clear()

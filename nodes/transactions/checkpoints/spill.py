@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 
 import lmdb
@@ -16,6 +17,7 @@ from transactional.operators import StateKey
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
 
+_UNBOUNDED = 1 << 62
 MAP_BYTES = 1 << 38
 """Addresses, not bytes: the file is as large as what is in it."""
 _KEY_BYTES = 480
@@ -24,15 +26,32 @@ _CUT = b"\xff"
 """Is in no UTF-8."""
 
 
+class _Forks:
+    """How many forks have led to this process."""
+
+    count = 0
+
+    @classmethod
+    def forked(cls) -> None:
+        cls.count += 1
+
+
+os.register_at_fork(after_in_child=_Forks.forked)
+
+
 class SpillFailed(RunFailed):
     """The disk is full, or does not work."""
 
 
 class LmdbSpill:
-    """One partition's. Never synced, since checkpoints and logged commits are what a partition comes back from."""
+    """One partition's. Never synced, since checkpoints and logged commits are what a partition comes back from.
+
+    A child process that is forked has the same file: it may read, while its parent waits.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self._forks = _Forks.count
         try:
             os.makedirs(folder, exist_ok=True)
             path = tempfile.mkdtemp(prefix="spill-", dir=folder)
@@ -50,11 +69,16 @@ class LmdbSpill:
     def get(self, key: StateKey) -> bytes | None:
         """As ``Spill.get``."""
         name, before = _name(key)
-        found = self._reader.get(name)
+        try:
+            found = self._reader.get(name)
+        except lmdb.Error as error:
+            raise self._failed(error) from error
         return found if found is None or not before else found[len(before) :]
 
     def write(self, rows: Iterable[tuple[StateKey, bytes | None]]) -> None:
         """As ``Spill.write``. Raises ``SpillFailed``."""
+        if self._forks != _Forks.count:
+            raise RuntimeError("a child process must not write the state of its parent")
         self._reader.abort()  # no reader is open while pages are written over
         try:
             with self._env.begin(write=True) as transaction:
@@ -73,7 +97,7 @@ class LmdbSpill:
         """As ``Spill.scan``."""
         begin = _whole((operator, prefix))[:_KEY_BYTES]
         found: list[tuple[str, bytes]] = []
-        with self._reader.cursor() as cursor:
+        with self._naming_errors(), self._reader.cursor() as cursor:
             if cursor.set_range(begin):
                 for name, value in cursor:
                     if not name.startswith(begin):
@@ -85,7 +109,7 @@ class LmdbSpill:
 
     def rows(self) -> Iterator[tuple[StateKey, bytes]]:
         """As ``Spill.rows``."""
-        with self._reader.cursor() as cursor:
+        with self._naming_errors(), self._reader.cursor() as cursor:
             for name, value in cursor:
                 yield _row(name, value)
 
@@ -94,6 +118,13 @@ class LmdbSpill:
         found = self._env.stat()
         pages = found["branch_pages"] + found["leaf_pages"] + found["overflow_pages"]
         return found["entries"], pages * found["psize"]
+
+    @contextmanager
+    def _naming_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except lmdb.Error as error:
+            raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> SpillFailed:
         return SpillFailed(
@@ -124,16 +155,18 @@ def _row(name: bytes, value: bytes) -> tuple[StateKey, bytes]:
 
 
 class Spills:
-    """Of one node: its partitions share ``state_memory_mb``."""
+    """Of one node: its partitions share ``state_memory_mb``. ``new_spill`` makes that of one, in a folder."""
 
-    def __init__(self, folder: str, budget_bytes: int) -> None:
+    def __init__(self, folder: str, budget_bytes: int, new_spill: Callable[[str], LmdbSpill] = LmdbSpill) -> None:
         self._folder = folder
         self._budget_bytes = budget_bytes
+        self._new_spill = new_spill
+        self._forks = _Forks.count
         self._open: weakref.WeakKeyDictionary[Store | SpillingStore, LmdbSpill] = weakref.WeakKeyDictionary()
 
     def store(self) -> SpillingStore:
         """An empty one."""
-        spill = LmdbSpill(self._folder)
+        spill = self._new_spill(self._folder)
         made = SpillingStore(spill, self._share)
         self._open[made] = spill
         return made
@@ -144,6 +177,8 @@ class Spills:
         return (0, 0) if spill is None else spill.size()
 
     def _share(self) -> int:
+        if self._forks != _Forks.count:
+            return _UNBOUNDED  # in a trial's process: what is read stays in its memory, and nothing is written
         return self._budget_bytes // max(1, len(self._open))
 
 

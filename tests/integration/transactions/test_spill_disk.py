@@ -1,14 +1,17 @@
-"""Spilled state on a full disk."""
+"""Spilled state on a full disk, and in a process that a node forks."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from nodes.transactions.checkpoints.spill import LmdbSpill, SpillFailed
+from nodes.runtime.trial_process import Note, TrialLimits, tried_apart
+from nodes.transactions.checkpoints.spill import LmdbSpill, SpillFailed, Spills
+from transactional.operators import StateKey
 
 
 def test_a_full_disk_is_an_error_that_says_where(tmp_path: Path) -> None:
@@ -27,3 +30,31 @@ for number in range(10_000):
     assert "raise node.state_memory_mb" in done.stderr
     with pytest.raises(SpillFailed, match="cannot be spilled"):
         LmdbSpill("/dev/null/there")
+
+
+def test_a_process_that_a_trial_forks_reads_state_and_writes_none(tmp_path: Path) -> None:
+    """It has the file of its parent. Once it spilled there, over pages that the parent reads."""
+    store, known = Spills(str(tmp_path), 1_500_000).store(), dict[StateKey, bytes | None]()
+    for number in range(9_000):
+        key = "it", f"k{number % 5_000}"
+        known[key] = b"%d" % number * 20
+        store.apply({key: known[key]})
+
+    def step(note: Note) -> None:
+        for key in [*known][::7] * 2 + [*known] * 2:
+            if store.read(key) != known[key]:
+                os._exit(3)
+        assert store.entries_in_memory > 4_000
+
+    assert tried_apart(step, TrialLimits(60_000, 4_096), lambda: None) is None, "it came through"
+    assert {key: store.read(key) for key in known} == known
+    spill = LmdbSpill(str(tmp_path))
+
+    def write(note: Note) -> None:
+        with pytest.raises(RuntimeError, match="child process"):
+            spill.write([(("it", "k"), b"v")])
+        note.write(b"refused")
+        os._exit(3)
+
+    ended = tried_apart(write, TrialLimits(60_000, 4_096), lambda: None)
+    assert ended is not None and ended.note == b"refused"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from nodes.settings.settings import load_settings
-from nodes.transactions.checkpoints.spill import LmdbSpill, Spills, spills_of
+from nodes.transactions.checkpoints.spill import LmdbSpill, SpillFailed, Spills, spills_of
+from tests.sim.memory_spill import MemorySpill
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
+from transactional.epochs.messages import RoundBarrier, epoch_messages, reply_message
 from transactional.operators import StateKey
 from transactional.state.spilling import ENTRY_BYTES, SpillingStore
 from transactional.state.store import Store
@@ -60,6 +63,51 @@ def test_spills_share_the_memory_of_their_node_and_leave_no_file(tmp_path: Path)
     assert 200 < one.entries_in_memory < 800, "what one leaves the others may use"
 
 
+class FullSpill(MemorySpill):
+    """One that has no room while ``is_full``, and then cannot be read."""
+
+    is_full = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.get = self._get
+
+    def _get(self, key: StateKey) -> bytes | None:
+        self._check()
+        return self.held.get(key)
+
+    def write(self, rows: Iterable[tuple[StateKey, bytes | None]]) -> None:
+        self._check()
+        super().write(rows)
+
+    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        self._check()
+        return super().scan(operator, prefix)
+
+    def _check(self) -> None:
+        if self.is_full:
+            raise SpillFailed("no room")
+
+
+@pytest.mark.parametrize("function", ["size", "sizes", "tries"])
+def test_a_full_disk_ends_the_node_and_is_no_outcome_of_a_transaction_whatever_its_function_catches(
+    function: str,
+) -> None:
+    spill = FullSpill()
+    stage = Stage(make_program(partitions=1), new_store=lambda: SpillingStore(spill, lambda: 0))
+    stage.start("one")
+    for number in range(20):
+        stage.call("it", f"1/{number}", "put", [9])
+    before = stage.log.end_offset(stage.topics.epochs, 0)
+    spill.is_full = True
+    with pytest.raises(SpillFailed, match="no room"):
+        stage.call("it", "1/1", function, request_id="r")
+    replies = [reply_message(each) for each in stage.log.poll(stage.topics.replies, 0, 0).values]
+    assert not any(reply.id == "r" for each in replies for reply in each.replies)
+    cuts = stage.log.poll(stage.topics.epochs, 0, before).values
+    assert cuts and not any(isinstance(found, RoundBarrier) for each in cuts for found in epoch_messages(each))
+
+
 def test_settings_say_whether_and_where_state_is_spilled(tmp_path: Path) -> None:
     plain = load_settings(environ={}, directory=tmp_path)
     assert spills_of(plain) is None
@@ -70,8 +118,8 @@ def test_settings_say_whether_and_where_state_is_spilled(tmp_path: Path) -> None
     assert (tmp_path / "there").is_dir()
 
 
-def make_program() -> Program:
-    it = Operator("it", partitions=2, colocate="/")
+def make_program(partitions: int = 2) -> Program:
+    it = Operator("it", partitions=partitions, colocate="/")
 
     @it.register
     async def put(ctx: Context, size: int) -> int:
@@ -84,7 +132,14 @@ def make_program() -> Program:
 
     @it.register
     async def sizes(ctx: Context) -> list[int]:
-        return [len(value) for _, value in ctx.scan(ctx.key)]
+        return [len(value) for _, value in ctx.scan(ctx.key.split("/")[0] + "/")]
+
+    @it.register
+    async def tries(ctx: Context) -> list[int]:
+        try:
+            return [len(ctx.get(""))]
+        except Exception:
+            return [-1]
 
     return Program("spilled", [it])
 
