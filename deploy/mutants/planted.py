@@ -10,6 +10,7 @@ from deploy.mutants.flows.unions import UNIONS
 from deploy.mutants.kafka.fetches import FETCHES
 from deploy.mutants.keyed.columns_in_files import COLUMNS_IN_FILES, KNOWN_SHARDS
 from deploy.mutants.keyed.lookups import LOOKUPS
+from deploy.mutants.keyed.spilled_rows import SPILLED_ROWS
 from deploy.mutants.moves.copy_batches import COPY_BATCHES
 from deploy.mutants.moves.portions import PORTIONS
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
@@ -51,6 +52,7 @@ MUTANTS = (
     *LOOKUPS,
     *COLUMNS_IN_FILES,
     *KNOWN_SHARDS,
+    *SPILLED_ROWS,
     *UNIONS,
     *RECORD_FUNCTIONS,
     *NAMED_FAILURES,

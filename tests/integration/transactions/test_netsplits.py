@@ -44,6 +44,7 @@ COPYING = ("planned", "copied", "arrived", "proposed", "moved", "handed over", "
 STEPS = {
     "stop": {name: TAGS[name] for name in ("proposed", "moved", "handed over", "ended")},
     "online": {name: TAGS[name] for name in COPYING},
+    "portions": {name: TAGS[name] for name in ("in portions", "portion ended")},
     "split": {name: TAGS[name] for name in ("copied", "handed over")},
     "upgrade": {
         "loaded": b"program loaded",
@@ -60,7 +61,15 @@ OUTLASTS = ("log.timeout_ms=240000", "node.handover_timeout_ms=500")
 """A node that is cut off does not give its broker up, and one that leaves waits for nobody who has proven nothing."""
 READABLE = ("log.kafka.compression.type=none", "node.compress_bytes=0")
 """The proxy finds records by their bytes."""
-OPTIONS = [word for each in (*OUTLASTS, *READABLE) for word in ("-D", each)]
+PORTION_BYTES = {"portions": 60}
+"""Of a move in portions, of which it has several then."""
+
+
+def options_of(change: str) -> list[str]:
+    """The settings of its nodes."""
+    given = [*OUTLASTS, *READABLE]
+    given += [f"node.move_portion_bytes={PORTION_BYTES[change]}"] if change in PORTION_BYTES else []
+    return [word for each in given for word in ("-D", each)]
 
 
 @dataclass
@@ -115,7 +124,8 @@ def is_over(change: str, requests: Repartitioning) -> bool:
     ownership = requests.read()
     if change == "upgrade":
         return ownership.programs.outcome(CHANGE) == ""
-    return ownership.layouts.number == 1 and ownership.layouts.open is None
+    least = 2 if change in PORTION_BYTES else 1
+    return ownership.layouts.number >= least and ownership.layouts.open is None
 
 
 @pytest.mark.long
@@ -130,7 +140,7 @@ def test_a_node_that_is_cut_off_at_a_step_of_a_change_loses_nothing_and_does_not
         create_topics(log, program, SEQUENCERS)
         client, draw = TransactionClient(log, "bank"), Random(5)
         behind = [("--bootstrap", proxy.bootstrap) for proxy in proxies]
-        with nodes(2, BANK, *options, *OPTIONS, each=behind) as processes:
+        with nodes(2, BANK, *options, *options_of(change), each=behind) as processes:
             open_accounts(client)
             once = client.call("account", "a1", "deposit", [0], request_id="once", timeout_s=PLENTY_S)
             requests = Repartitioning(log, TOPICS)

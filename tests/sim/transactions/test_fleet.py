@@ -10,17 +10,24 @@ import pytest
 
 from nodes.log.contract import LogUnavailable, TopicPartition
 from nodes.log.memory import MemoryLog
-from nodes.sim.case import THIRTEENTH_SEED
+from nodes.sim.case import SEVENTEENTH_SEED, THIRTEENTH_SEED
 from tests.sim.cut_off_callers import COMMAND_CALLS, MOST_WAITS, CallerLog, CommandLog
 from tests.sim.cut_off_log import CutOffLog
 from tests.sim.moving_faults import ANY_TIME, STEPS, WAYS
+from tests.sim.outside_world import OutsideWorld
+from tests.sim.transactions_books import Books, check_replies
 from tests.sim.transactions_fleet import simulate
 from tests.sim.transactions_met import Met
 from tests.sim.transactions_oracle import each_seed
+from transactional.errors import Aborted
+from transactional.requests.requests import WireRequest
 
 SEEDS = 34
 CALLERS = ("client cut off", "retried", "command stood still", "command cut off", "lost", "late", "arrived", "rival")
 RIVALS = THIRTEENTH_SEED + 7, THIRTEENTH_SEED + 19, THIRTEENTH_SEED + 29
+SPILLED = SEVENTEENTH_SEED + 25, SEVENTEENTH_SEED + 271
+NO_ROOM = "no room for state"
+FUNCTIONS = {"add", "ask", "via", "take", "total", "ended"}
 KILLS = {"after a save", "after a notice", "after a promotion", "at any time", "all at once"}
 
 
@@ -29,7 +36,9 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     base, met = int(os.environ["SIM_BASE_SEED"]), Met()
     for found in each_seed(base, SEEDS, simulate):
         met.add(found)
-    assert met.kills.keys() == KILLS, met
+    assert met.kills.keys() - {NO_ROOM} == KILLS, met
+    assert met.spills and met.full_spills and met.kills[NO_ROOM], met
+    assert met.outside > met.again > 0 and met.late and met.functions.keys() == FUNCTIONS, met
     assert met.answered and met.saved and met.promotions and met.handovers, met
     assert met.stalls and met.restored and met.ledger_waits and met.upgrades, met
     assert met.starved and met.backlogs, met
@@ -39,6 +48,34 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     assert len({step for step, _ in met.at_steps} - {ANY_TIME}) >= len(STEPS) / 2, met.at_steps
     assert json.loads(json.dumps(met.shown()))["at_steps"], "as the command prints it"
     assert (ANY_TIME, "split") in met.at_steps and all(met.callers[each] for each in CALLERS), met
+
+
+@pytest.mark.parametrize("seed", SPILLED)
+def test_a_full_disk_of_spilled_state_is_no_outcome_of_a_transaction(seed: int) -> None:
+    """A function met it as its own exception. So the next owner computed what the log had not, or a client got it."""
+    met = simulate(seed)
+    assert met.full_spills and met.kills[NO_ROOM]
+
+
+def test_books_find_what_is_lost_done_twice_or_answered_in_two_ways() -> None:
+    now_ms = [0]
+    made = Books(SEVENTEENTH_SEED + 5, ["count"], 4, OutsideWorld(SEVENTEENTH_SEED, lambda: now_ms[0]))
+    key = made.keys[0]
+    for count in (1, 2, 3, 1):
+        made.answered(WireRequest(f"r{count}", "count", key, "add", [1]), count)
+    made.answered(WireRequest("t", "count", key, "take", []), 3)
+    made.check_key(key, 1)
+    for wrong in (0, 2):
+        with pytest.raises(AssertionError, match="was acknowledged as"):
+            made.check_key(key, wrong)
+    with pytest.raises(AssertionError, match="is answered for"):
+        made.answered(WireRequest("a", "count", key, "ask", [1]), [2, ["fleet:b:0", 7]])
+    with pytest.raises(AssertionError, match="is answered with"):
+        made.answered(WireRequest("b", "count", key, "add", [1]), Aborted("ExternalTimeout"))
+    made.answered(WireRequest("c", "count", key, "ask", [1]), Aborted("ExternalTimeout"))
+    check_replies([("r1", (b"1", None)), ("r2", (b"2", None)), ("r1", (b"1", None))])
+    with pytest.raises(AssertionError, match="r1 has the replies"):
+        check_replies([("r1", (b"1", None)), ("r1", (b"2", None))])
 
 
 @pytest.mark.parametrize("seed", RIVALS)
