@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from tests.sim.transactions_world import REQUESTS, Life, World
+from typing import Any
+
+from tests.sim.transactions_life import REQUESTS, Life
+from tests.sim.transactions_strained import StrainedWorld
 from transactional.epochs.messages import ReplyState, Request
 from transactional.errors import Aborted
 from transactional.external import ANSWER_BYTES, external_request_of, perform
 from transactional.requests.requests import continuation, logged_step
 
 
-class ExternalCallsWorld(World):
+class ExternalCallsWorld(StrainedWorld):
     """The owner of a partition calls for it. ``calls``: idempotency key -> how often it was called."""
 
-    def __init__(self, *given: object, **named: object) -> None:
+    def __init__(self, *given: Any, **named: Any) -> None:
         self.calls: dict[str, int] = {}
-        super().__init__(*given, **named)  # type: ignore[arg-type]
+        super().__init__(*given, **named)
 
     def act(self) -> None:
         """As before, and now and then an external call."""
         if self.draw.random() < 0.1:
-            self._call_one(self.draw.choice(self.lives))
+            self._call_one(self.draw.choice(self.awake()))
         else:
             super().act()
 

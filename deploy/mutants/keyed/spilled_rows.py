@@ -43,17 +43,17 @@ SPILLED_ROWS = (
         tests=(_FULL,),
     ),
     Mutant(
-        "a process that a trial forks evicts rows as its parent does",
+        "a process that a trial forks writes to the files of its parent's state",
         "nodes/transactions/checkpoints/spill.py",
-        "        if self._forks != _Forks.count:\n            return _UNBOUNDED",
-        "        if False:\n            return _UNBOUNDED",
+        "        if self._forks != _Forks.count:\n",
+        "        if False:\n",
         tests=(_FORKED,),
     ),
     Mutant(
-        "a forked process may write the files of its parent's state",
+        "a process that a trial forks reads what its parent had in the file",
         "nodes/transactions/checkpoints/spill.py",
-        "        if self._forks != _Forks.count:\n            raise",
-        "        if False:\n            raise",
+        "        if self._aside and key in self._aside:\n",
+        "        if False:\n",
         tests=(_FORKED,),
     ),
 )

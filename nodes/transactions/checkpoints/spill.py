@@ -17,7 +17,6 @@ from transactional.operators import StateKey
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
 
-_UNBOUNDED = 1 << 62
 MAP_BYTES = 1 << 38
 """Addresses, not bytes: the file is as large as what is in it."""
 _KEY_BYTES = 480
@@ -46,12 +45,13 @@ class SpillFailed(RunFailed):
 class LmdbSpill:
     """One partition's. Never synced, since checkpoints and logged commits are what a partition comes back from.
 
-    A child process that is forked has the same file: it may read, while its parent waits.
+    A process that is forked has the same file, and its parent waits. So what is written there stays in its memory.
     """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self._forks = _Forks.count
+        self._aside: dict[StateKey, bytes | None] = {}
         try:
             os.makedirs(folder, exist_ok=True)
             path = tempfile.mkdtemp(prefix="spill-", dir=folder)
@@ -68,6 +68,8 @@ class LmdbSpill:
 
     def get(self, key: StateKey) -> bytes | None:
         """As ``Spill.get``."""
+        if self._aside and key in self._aside:
+            return self._aside[key]
         name, before = _name(key)
         try:
             found = self._reader.get(name)
@@ -78,7 +80,8 @@ class LmdbSpill:
     def write(self, rows: Iterable[tuple[StateKey, bytes | None]]) -> None:
         """As ``Spill.write``. Raises ``SpillFailed``."""
         if self._forks != _Forks.count:
-            raise RuntimeError("a child process must not write the state of its parent")
+            self._aside.update(rows)
+            return
         self._reader.abort()  # no reader is open while pages are written over
         try:
             with self._env.begin(write=True) as transaction:
@@ -96,7 +99,7 @@ class LmdbSpill:
     def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         """As ``Spill.scan``."""
         begin = _whole((operator, prefix))[:_KEY_BYTES]
-        found: list[tuple[str, bytes]] = []
+        found: dict[str, bytes | None] = {}
         with self._naming_errors(), self._reader.cursor() as cursor:
             if cursor.set_range(begin):
                 for name, value in cursor:
@@ -104,14 +107,17 @@ class LmdbSpill:
                         break
                     (_, key), state = _row(name, value)
                     if key.startswith(prefix):
-                        found.append((key, state))
-        return sorted(found)
+                        found[key] = state
+        found |= {key: row for (kind, key), row in self._aside.items() if kind == operator and key.startswith(prefix)}
+        return sorted((key, row) for key, row in found.items() if row is not None)
 
     def rows(self) -> Iterator[tuple[StateKey, bytes]]:
         """As ``Spill.rows``."""
         with self._naming_errors(), self._reader.cursor() as cursor:
             for name, value in cursor:
-                yield _row(name, value)
+                if (row := _row(name, value))[0] not in self._aside:
+                    yield row
+        yield from ((key, value) for key, value in self._aside.items() if value is not None)
 
     def size(self) -> tuple[int, int]:
         """(keys, bytes of pages in use)"""
@@ -161,7 +167,6 @@ class Spills:
         self._folder = folder
         self._budget_bytes = budget_bytes
         self._new_spill = new_spill
-        self._forks = _Forks.count
         self._open: weakref.WeakKeyDictionary[Store | SpillingStore, LmdbSpill] = weakref.WeakKeyDictionary()
 
     def store(self) -> SpillingStore:
@@ -177,8 +182,6 @@ class Spills:
         return (0, 0) if spill is None else spill.size()
 
     def _share(self) -> int:
-        if self._forks != _Forks.count:
-            return _UNBOUNDED  # in a trial's process: what is read stays in its memory, and nothing is written
         return self._budget_bytes // max(1, len(self._open))
 
 

@@ -43,20 +43,25 @@ def test_a_process_that_a_trial_forks_reads_state_and_writes_none(tmp_path: Path
 
     def step(note: Note) -> None:
         right = all(store.read(key) == known[key] for key in [*known][::7] * 2 + [*known] * 2)
-        note.write(b"%d" % (right and store.entries_in_memory > 4_000))
+        right &= sorted(store.scan("it", "k1")) == sorted(
+            (key, value) for (_, key), value in known.items() if key.startswith("k1")
+        )
+        note.write(b"%d" % (right and store.copied() == known and store.entries_in_memory < 4_000))
         os._exit(3)
 
-    assert _last_word(step) == b"1", "it has read all"
+    assert _last_word(step) == b"1", "it has read all, and kept little in memory"
     assert {key: store.read(key) for key in known} == known
     spill = LmdbSpill(str(tmp_path))
+    spill.write([(("it", "k"), b"v"), (("it", "gone"), b"v")])
 
     def write(note: Note) -> None:
-        with pytest.raises(RuntimeError, match="child process"):
-            spill.write([(("it", "k"), b"v")])
-        note.write(b"refused")
+        spill.write([(("it", "k"), b"w"), (("it", "gone"), None)])
+        right = spill.get(("it", "k")) == b"w" and spill.get(("it", "gone")) is None
+        note.write(b"%d" % (right and spill.scan("it", "") == [("k", b"w")] and len(list(spill.rows())) == 1))
         os._exit(3)
 
-    assert _last_word(write) == b"refused"
+    assert _last_word(write) == b"1"
+    assert spill.get(("it", "k")) == b"v" == spill.get(("it", "gone"))
 
 
 def _last_word(step: Callable[[Note], None]) -> bytes:
