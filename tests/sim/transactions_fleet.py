@@ -117,7 +117,7 @@ class Fleet(ServedFleet):
         copy_bytes = self.strain_draw.choice([COPY_BYTES, 2_000, 300])
         window_times = Random(seed ^ 0x9ACE).choice([1, 4, 1_000]) if seed >= FOURTEENTH_SEED else 1
         few_bytes = [30, 5, 1] if seed >= SIXTEENTH_SEED else []
-        few_bytes = [2_000, 400, 60] if seed >= SEVENTEENTH_SEED else few_bytes
+        few_bytes = [400, 100, 20] if seed >= SEVENTEENTH_SEED else few_bytes
         portion_bytes = Random(seed ^ 0x57A6E).choice([PORTION_BYTES, *few_bytes])
         self.config = replace(
             self.config,
@@ -359,6 +359,8 @@ class Fleet(ServedFleet):
         self.met.spills, self.met.full_spills = self.spilled.made, self.spilled.spells
         self.met.outside, self.met.again, self.met.late = self.outside.made, self.outside.again, self.outside.late
         self.met.functions.update(self.book.met)
+        self.met.spilled_layouts = self.met.layouts * self.spilled.is_spilled
+        self.met.outside_layouts = self.met.layouts * (self.outside.made > 0)
 
 
 def simulate(seed: int) -> Met:

@@ -36,6 +36,8 @@ class Met:
     full_left: int = 0
     spills: int = 0
     full_spills: int = 0
+    spilled_layouts: int = 0
+    outside_layouts: int = 0
     outside: int = 0
     again: int = 0
     late: int = 0

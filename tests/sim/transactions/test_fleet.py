@@ -38,6 +38,7 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
         met.add(found)
     assert met.kills.keys() - {NO_ROOM} == KILLS, met
     assert met.spills and met.full_spills and met.kills[NO_ROOM], met
+    assert met.spilled_layouts and met.outside_layouts and met.portions, met
     assert met.outside > met.again > 0 and met.late and met.functions.keys() == FUNCTIONS, met
     assert met.answered and met.saved and met.promotions and met.handovers, met
     assert met.stalls and met.restored and met.ledger_waits and met.upgrades, met
