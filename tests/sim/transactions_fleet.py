@@ -34,7 +34,7 @@ TURN_MS = 5
 RIVAL_ODDS = 0.01
 """Of a step in which a layout is requested, at least, where commands have rivals."""
 PATIENCE_TURNS = 8_000
-"""Of a healed fleet, until the last reply: takeovers, and a read of the whole log."""
+"""Of a healed fleet, until the next reply: takeovers, and a read of the whole log."""
 
 
 class Fleet(ServedFleet):
@@ -329,9 +329,11 @@ class Fleet(ServedFleet):
         self.callers.end()
         self.stalled_until.clear()
         self.doomed.clear()
-        for _ in range(PATIENCE_TURNS):
+        waited, left = 0, len(self.sent)
+        while waited < PATIENCE_TURNS:
             self.turn()
             self.receive()
+            waited, left = waited + 1 if len(self.sent) == left else 0, len(self.sent)
             if not self.sent and not self.births and self._has_layout():
                 self.check_layouts()
                 return

@@ -29,7 +29,7 @@ from transactional.epochs.messages import (
     epoch_messages,
 )
 from transactional.epochs.own_records import OwnRecords
-from transactional.epochs.pieces import RecordPieces
+from transactional.epochs.pieces import RecordPieces, is_past
 from transactional.execution.crashing import Crashing
 from transactional.execution.hanging import Hung, TimeoutProposals
 from transactional.execution.raised_exceptions import Raised
@@ -218,7 +218,7 @@ class Ledger:
 
     def _joined(self, piece: RecordPiece) -> EpochMessage | None:
         """The record that is whole with this piece."""
-        if piece.epoch <= self.logged:
+        if is_past(piece.epoch, self.logged + 1, self.layouts.newest.number):
             return None
         try:
             whole = self._pieces.take(piece)
@@ -373,7 +373,7 @@ class Ledger:
             self.done += 1
             following = self._at(self.done + 1)
             following.carried = {each.tid: each for each in epoch.outcome.postponed}
-        self._pieces.forget(self.logged + 1)
+        self._pieces.forget(self.logged + 1, self.layouts.newest.number)
 
     def _is_over(self, epoch: Epoch) -> bool:
         """Whether the outcome is known; what conflicted is run again if nothing prevents it."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs, AppendReply
+from transactional.epochs.layout_messages import Copied, copies_epoch
 from transactional.epochs.messages import BadRecord, MessageBatch, RecordPiece, to_bytes
 from transactional.state.values import decode, digest
 
@@ -28,6 +29,7 @@ READ_RATIO = 250
 """As ``WRITTEN_RATIO``, of what releases before that rule may have written: the most that zlib's level 1 comes to."""
 MESSAGE_BATCH_BYTES = 1 << 16
 """Each record costs its writer, the broker and all readers the more, the shorter it is."""
+_COPIED = Copied.__struct_config__.tag
 _LEVEL = 1
 _PAYS = 0.9
 
@@ -38,6 +40,11 @@ class _RecordHead(msgspec.Struct, array_like=True, frozen=True):
     kind: str
     source: int
     epoch: int
+
+    @property
+    def needed_in(self) -> int:
+        """Until this epoch is over its pieces are of use. Batches of copies name a layout in its place."""
+        return copies_epoch(self.epoch) if self.kind == _COPIED else self.epoch
 
 
 def travelling(
@@ -70,7 +77,7 @@ def _pieces(value: bytes, compress_bytes: int, piece_bytes: int) -> Iterator[byt
     if not is_packed and len(value) <= piece_bytes:
         yield value
         return
-    whole, epoch = digest(value), decode(value, _RecordHead).epoch
+    whole, epoch = digest(value), decode(value, _RecordHead).needed_in
     count = -(-len(sent) // piece_bytes)
     name = digest(sent) if is_packed and count > 1 else whole
     for index in range(count):
@@ -112,10 +119,10 @@ class RecordPieces:
             raise BadRecord(f"{len(sent)} bytes claim to be {piece.size}, more than {self._most_ratio} times as many")
         return _whole(piece, sent)
 
-    def forget(self, before: int) -> None:
-        """No node requests records of epochs before this one."""
+    def forget(self, before: int, layout: int = 0) -> None:
+        """No node requests records of epochs before this one, or copies to homes in this layout or one before it."""
         if self._open:
-            self._open = {name: each for name, each in self._open.items() if each.epoch >= before}
+            self._open = {name: each for name, each in self._open.items() if not is_past(each.epoch, before, layout)}
 
     def forget_epoch(self, epoch: int) -> None:
         """As ``forget``, of one epoch."""
@@ -124,6 +131,11 @@ class RecordPieces:
     def kept(self) -> list[RecordPiece]:
         """All of unfinished records, for ``RecordPieces(kept)``."""
         return [piece for each in self._open.values() for piece in each.pieces]
+
+
+def is_past(epoch: int, before: int, layout: int) -> bool:
+    """Whether it is before this one, or stands for copies to homes in this layout or one before it."""
+    return epoch < before or copies_epoch(0) < epoch <= copies_epoch(layout)
 
 
 def _whole(piece: RecordPiece, sent: bytes) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from deploy.mutants.model import Mutant
 
 COPYING = "transactional/state/copying.py"
+PIECES = "transactional/epochs/pieces.py"
 SIZES = "nodes/transactions/layouts/batch_sizes.py"
 BATCHES = ("tests/unit/transactional/test_copy_batches.py",)
 PACED = ("tests/unit/nodes/transactions/layouts/test_batch_sizes.py",)
@@ -95,5 +96,19 @@ COPY_BATCHES = (
         "is_behind = self._ledger.done < epoch - 1",
         "is_behind = False",
         tests=("tests/sim/transactions/test_trimmed.py",),
+    ),
+    Mutant(
+        "pieces of a batch are of the epoch whose number its layout has",
+        PIECES,
+        "        return copies_epoch(self.epoch) if self.kind == _COPIED else self.epoch\n",
+        "        return self.epoch\n",
+        tests=BATCHES,
+    ),
+    Mutant(
+        "pieces of a batch are kept when its layout holds",
+        PIECES,
+        " or copies_epoch(0) < epoch <= copies_epoch(layout)\n",
+        "\n",
+        tests=BATCHES,
     ),
 )

@@ -22,7 +22,7 @@ from tests.sim.transactions_oracle import each_seed
 from transactional.errors import Aborted
 from transactional.requests.requests import WireRequest
 
-SEEDS = 34
+SEEDS = 31
 CALLERS = ("client cut off", "retried", "command stood still", "command cut off", "lost", "late", "arrived", "rival")
 RIVALS = THIRTEENTH_SEED + 7, THIRTEENTH_SEED + 19, THIRTEENTH_SEED + 29
 SPILLED = SEVENTEENTH_SEED + 25, SEVENTEENTH_SEED + 271

@@ -8,11 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests.unit.transactional.test_copying import LAYOUT, MOVING, STAYS, Copying, ends, planned
-from tests.unit.transactional.test_moving import FIRST, GROUP, KEYS, of_kind
+from tests.unit.transactional.test_moving import FIRST, GROUP, KEYS, of_kind, program
 from transactional import events as e
-from transactional.epochs.appends import Append, AppendCalls
-from transactional.epochs.layout_messages import Copied, CopyArrived
-from transactional.epochs.messages import MovedState, call_message, to_bytes
+from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
+from transactional.epochs.layout_messages import Copied, CopyArrived, NewLayout, PlannedLayout
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import MovedState, RecordPiece, call_message, epoch_messages, to_bytes
+from transactional.epochs.pieces import RecordPieces, travelling
+from transactional.epochs.sequencer import EpochConfig
 from transactional.state.copying import PATIENCE
 
 ALL_BYTES = 1 << 20
@@ -120,3 +123,50 @@ def test_the_batch_of_another_owner_that_ends_sooner_counts_and_the_next_one_beg
     assert {name for each in copies.batches for _, name in each.sends}.issuperset(own.sends[0][1:])
     ends(job)
     assert job.node.ledger.layouts.newest == LAYOUT
+
+
+class CompressedCopying(Copying):
+    """Records of batches are compressed, or travel in pieces."""
+
+    config = EpochConfig(inline_bytes=0, copy_bytes=1, compress_bytes=120, piece_bytes=60)
+
+
+def test_a_batch_with_many_records_counts_although_its_own_is_long_and_many_epochs_are_over() -> None:
+    """Its pieces named the layout as their epoch, which was over: they were dropped, and the move never ended."""
+    job = CompressedCopying()
+    job.filled()
+    job.add_partition(2)
+    for _ in range(4):
+        job.touch(STAYS)
+    job.plan()
+    job.node.receive(e.CopiesPaced(ALL_BYTES))
+    job.touch(STAYS)
+    job.run(3)
+    copies = job.node.ledger.copies
+    assert job.node.ledger.done > LAYOUT.number and copies.are_ready
+    assert max(len(each.sends) for source in (0, 1) for each in copies.of(LAYOUT.number, source).batches) > 5
+    job.propose(LAYOUT)
+    job.settle()
+    job.check(3)
+
+
+def test_pieces_of_a_batch_are_kept_until_its_layout_holds_and_no_longer() -> None:
+    batch = Copied(0, LAYOUT.number, 0, 0, 1, None, [(2, b"%08d" % number) for number in range(100)], 0, 0)
+    parts = [each.value for each in travelling([AppendEpochs(to_bytes(batch))], 120, 60)]
+    (piece,) = epoch_messages(parts[0])
+    assert len(parts) > 2 and isinstance(piece, RecordPiece)
+    ledger, late = Ledger(program, 1), Ledger(program, 1)
+    for each in (ledger, late):
+        each.apply(to_bytes(PlannedLayout(LAYOUT)))
+    for part in parts:
+        ledger.apply(part)
+    assert ledger.copies.pending(LAYOUT.number)[0].batch == batch
+    late.apply(to_bytes(NewLayout(LAYOUT)))
+    for part in parts:
+        late.apply(part)
+    assert not late.snapshot().pieces and not late.copies.pending(LAYOUT.number)
+    pieces = RecordPieces([piece])
+    pieces.forget(1_000, LAYOUT.number - 1)
+    assert pieces.kept() == [piece]
+    pieces.forget(0, LAYOUT.number)
+    assert not pieces.kept()
