@@ -34,7 +34,9 @@ TURN_MS = 5
 RIVAL_ODDS = 0.01
 """Of a step in which a layout is requested, at least, where commands have rivals."""
 PATIENCE_TURNS = 8_000
-"""Of a healed fleet, until the next reply: takeovers, and a read of the whole log."""
+"""Of a healed fleet, until the next reply or the next record of epochs: takeovers, and a read of the whole log."""
+MOST_PATIENCE = 10
+"""Times as long it may take until the last reply."""
 
 
 class Fleet(ServedFleet):
@@ -329,11 +331,14 @@ class Fleet(ServedFleet):
         self.callers.end()
         self.stalled_until.clear()
         self.doomed.clear()
-        waited, left = 0, len(self.sent)
-        while waited < PATIENCE_TURNS:
+        waited, seen = 0, (0, 0)
+        for _ in range(MOST_PATIENCE * PATIENCE_TURNS):
             self.turn()
             self.receive()
-            waited, left = waited + 1 if len(self.sent) == left else 0, len(self.sent)
+            now = len(self.sent), self.log.end_offset(self.topics.epochs, 0)
+            waited, seen = waited + 1 if now == seen else 0, now
+            if waited > PATIENCE_TURNS:
+                break
             if not self.sent and not self.births and self._has_layout():
                 self.check_layouts()
                 return
