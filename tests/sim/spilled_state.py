@@ -25,6 +25,8 @@ BUDGETS = None, None, 0, 3_000, 12_000, 40_000
 """Bytes in memory of each node of a fleet; None: all of its state. An entry counts for 400 and what it holds."""
 ODDS = 0.0, 0.0, 0.001, 0.004
 """Of a step, that a disk is full from there on."""
+FILE_BYTES = 1 << 26
+"""Of addresses: a process runs many fleets, each with many spills."""
 SPELLS_MS = 30, 300, 1_500
 MEMORY = "/dev/shm"
 """A file system in memory, where it is there: a new spill costs half of one on a disk (0.4 and 0.9 ms)."""
@@ -47,6 +49,7 @@ class SpilledState:
         self._full: tuple[int, str] = (0, "")  # until then, for this node, "": for all
         self._folder = ""
         self._spills: dict[str, spill.Spills] = {}
+        self._open: weakref.WeakValueDictionary[int, FullAtTimes] = weakref.WeakValueDictionary()
 
     @property
     def is_spilled(self) -> bool:
@@ -61,8 +64,18 @@ class SpilledState:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         folder = os.path.join(self._folder, node)
         if module is spill:
-            return spill.Spills(folder, self.budget_bytes, lambda folder: FullAtTimes(folder, self._check))
+            return spill.Spills(folder, self.budget_bytes, self._new_spill)
+        vars(module)["MAP_BYTES"] = FILE_BYTES
         return cast("spill.Spills", module.Spills(folder, self.budget_bytes))
+
+    def _new_spill(self, folder: str) -> spill.LmdbSpill:
+        made = self._open[self.made] = FullAtTimes(folder, self._check)
+        return made
+
+    def close(self) -> None:
+        """The run is over: files and addresses go now, and not when memory does."""
+        for each in list(self._open.values()):
+            each.close()
 
     def new_store(self, node: str) -> Callable[[], Store | SpillingStore]:
         """Of the partitions of one node."""
@@ -99,7 +112,7 @@ class FullAtTimes(spill.LmdbSpill):
     def __init__(self, folder: str, check: Callable[..., None]) -> None:
         self._check = check
         check(folder, made=True)
-        super().__init__(folder)
+        super().__init__(folder, FILE_BYTES)
 
     def write(self, rows: Iterable[tuple[StateKey, bytes | None]]) -> None:
         """As ``LmdbSpill.write``."""

@@ -358,8 +358,11 @@ class Fleet(ServedFleet):
 
     def run(self) -> None:
         """Faults, the end of them, and the check; ``met`` has what came."""
-        self.go_on(self.draw.choice([400, 1_000, 2_000]))
-        self.check()
+        try:
+            self.go_on(self.draw.choice([400, 1_000, 2_000]))
+            self.check()
+        finally:
+            self.spilled.close()
         self.met.at_steps.update(self.faults.met)
         self.met.callers.update(self.callers.met)
         self.met.full, self.met.full_waits, self.met.full_killed = self.disks.met

@@ -48,7 +48,7 @@ class LmdbSpill:
     A process that is forked has the same file, and its parent waits. So what is written there stays in its memory.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, map_bytes: int = MAP_BYTES) -> None:
         self.folder = folder
         self._forks = _Forks.count
         self._aside: dict[StateKey, bytes | None] = {}
@@ -56,7 +56,7 @@ class LmdbSpill:
             os.makedirs(folder, exist_ok=True)
             path = tempfile.mkdtemp(prefix="spill-", dir=folder)
             self._env = lmdb.open(
-                path, map_size=MAP_BYTES, sync=False, metasync=False, lock=False, readahead=False, meminit=False
+                path, map_size=map_bytes, sync=False, metasync=False, lock=False, readahead=False, meminit=False
             )
             for name in os.listdir(path):
                 os.unlink(os.path.join(path, name))
