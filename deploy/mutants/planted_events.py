@@ -385,13 +385,13 @@ REGISTRIES = (
     Mutant(
         "a function of groups that fails for None is called with rows of the source",
         "holon/dataflow/tracing.py",
-        "if called is None or not (path.has_none",
-        "if not (path.has_none",
+        "if called is None or path.loops or not is_of_rows:",
+        "if path.loops or not is_of_rows:",
         tests=NONES,
     ),
     Mutant(
         "an item of a group's value is never None to a function that asks",
-        "holon/dataflow/following/placeholders.py",
+        "holon/dataflow/groups.py",
         "return None if asked else self._holon_further(name)",
         "return self._holon_further(name)",
         tests=NONES,

@@ -63,9 +63,9 @@ FLOWS = (
     ),
     Mutant(
         "a function is followed one way alone",
-        "holon/dataflow/tracing.py",
-        "for number in range(len(answers), len(taken))]",
-        "for number in range(len(taken), len(taken))]",
+        "holon/dataflow/following/loops/ways.py",
+        "for number in range(len(answers), len(given))]",
+        "for number in range(len(given), len(given))]",
         tests=FLOW,
     ),
     Mutant(
@@ -78,8 +78,8 @@ FLOWS = (
     Mutant(
         "code that tests identity is followed",
         "holon/dataflow/code_scan.py",
-        'elif step.opname in _REFUSED and not (step.opname == "IS_OP" and ',
-        'elif step.opname in _REFUSED and not (step.opname == "IS_OP" or ',
+        '(step.opname == "IS_OP" and _is_kind(',
+        '(step.opname == "IS_OP" or _is_kind(',
         tests=NONE,
     ),
     Mutant(
@@ -120,7 +120,7 @@ FLOWS = (
     Mutant(
         "a field that may be None is None in all rows",
         "holon/dataflow/following/path.py",
-        'self._nones[field.path] = self.decide(Apply("is None", is_none, (field,)))',
+        'self._nones[field.path] = self.decide(self.interned("is None", is_none, field))',
         "self._nones[field.path] = True",
         tests=NONE,
     ),
@@ -169,8 +169,8 @@ FLOWS = (
     Mutant(
         "ways that give other fields of a row give that of the first way",
         "holon/dataflow/following/results.py",
-        "    if len(paths) == 1 and None not in paths:\n",
-        "    if None not in paths:\n",
+        "if rows is not None and len(paths) == 1 and None not in paths:",
+        "if rows is not None and None not in paths:",
         tests=FLOW,
     ),
     Mutant(

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.casing import cased
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.columnar.structs.columns import Lists
 from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.following.column_functions import ColumnFunction, as_list, packed_numbers
 from holon.dataflow.following.formats import Formatted
+from holon.dataflow.following.loops.words import Words
 from holon.dataflow.following.matches import Matches
 from holon.dataflow.following.separated import Separated
 from holon.formats.batch import Column
@@ -240,7 +242,7 @@ def _absolute(column: Any) -> Column | None:
 
 
 def _length(column: Any) -> Column | None:
-    if isinstance(column, Lists | Separated):
+    if isinstance(column, Lists | Separated | Words):
         return column.lengths()
     if isinstance(column, BinaryColumn) or (isinstance(column, Texts) and not int(column.buffer.max(initial=0)) >> 7):
         return column.ends - column.starts
@@ -289,6 +291,10 @@ def _text(column: Any) -> Column | None:
     return _PLAIN_FORMAT.of_columns([column], [False], len(column))
 
 
+def _cased(method: Callable[[str], str]) -> Quick:
+    return lambda column: cased(column, method) if isinstance(column, Texts) else None
+
+
 def _of_one(function: Quick) -> Quick:
     """With a second argument, digits or a base, rows go one by one."""
     return lambda column, *others: None if others else function(column)
@@ -332,6 +338,8 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     float: _of_one(_of_texts_too(float, _floating)),
     round: _of_one(_to_ints(np.rint)),
     str: _of_one(_text),
+    str.lower: _cased(str.lower),
+    str.upper: _cased(str.upper),
     math.ceil: _to_ints(np.ceil),
     math.floor: _to_ints(np.floor),
     math.trunc: _to_ints(np.trunc),

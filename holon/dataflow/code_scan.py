@@ -17,6 +17,8 @@ from typing import Any, Self, Union, get_args, get_origin
 import msgspec
 
 from holon.dataflow.following.attempts import CAUGHT, Unread, read_clauses
+from holon.dataflow.following.loops.comprehensions import is_list_comprehension
+from holon.dataflow.following.loops.reading import HandsOn, check_loops
 from holon.dataflow.following.nested_code import codes_of
 from holon.dataflow.following.stand_ins import STAND_INS, is_named
 from wcrdt.lattice import Lattice
@@ -33,7 +35,9 @@ _REFUSED = {
     "STORE_SUBSCR": "assigning an item",
     "DELETE_ATTR": "deleting an attribute",
     "DELETE_SUBSCR": "deleting an item",
-    "GET_ITER": "a loop",
+    "LIST_APPEND": "a comprehension of a list",
+    "MAP_ADD": "a comprehension of a dict",
+    "SET_ADD": "a comprehension of a set",
     "YIELD_VALUE": "yield",
     "RAISE_VARARGS": "raise",
     "LOAD_CLASSDEREF": "a class",
@@ -41,6 +45,9 @@ _REFUSED = {
     "MATCH_MAPPING": "match",
     "MATCH_SEQUENCE": "match",
 }
+
+
+GENERATOR_EXPRESSION = "<genexpr>"
 
 
 class Untraceable(Exception):
@@ -112,10 +119,15 @@ def _scan(function: FunctionType, found: _Found) -> bool:
     found.classes.update(dict.fromkeys(_enums_in(defaults)))
     held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for code in codes_of(function.__code__):
-        if code.co_exceptiontable:
+        is_expression = code.co_name == GENERATOR_EXPRESSION and code is not function.__code__
+        if code.co_exceptiontable and not is_expression:
             _check_clauses(function, code)
-        if code.co_flags & (0x20 | 0x80 | 0x200):
+        if code.co_flags & (0x80 | 0x200) or (code.co_flags & 0x20 and not is_expression):
             raise Untraceable("it is a generator, or async")
+        try:
+            check_loops(code)
+        except HandsOn as error:
+            raise Untraceable(str(error)).placed(code, code.co_firstlineno) from None
         asks |= _scan_code(function, code, held, found)
     return asks
 
@@ -136,7 +148,7 @@ def _scan_code(function: FunctionType, code: CodeType, held: Mapping[str, CellTy
         placed = None if step.positions is None else step.positions.lineno
         line = line if placed is None else placed
         try:
-            asks |= _scan_step(function, step, before, held, found)
+            asks |= _scan_step(function, code, step, before, held, found)
         except Untraceable as error:
             raise error.placed(code, line) from None
         before.append(step)
@@ -145,6 +157,7 @@ def _scan_code(function: FunctionType, code: CodeType, held: Mapping[str, CellTy
 
 def _scan_step(
     function: FunctionType,
+    code: CodeType,
     step: dis.Instruction,
     before: Sequence[dis.Instruction],
     held: Mapping[str, CellType],
@@ -157,7 +170,12 @@ def _scan_step(
         asks |= [one.opname for one in before[-2:]] != ["MATCH_CLASS", "COPY"]
     elif step.opname == "IS_OP" and on_top is not None and on_top.opname == "LOAD_CONST" and on_top.argval is None:
         asks = True
-    elif step.opname in _REFUSED and not (step.opname == "IS_OP" and _is_kind(_named(function, held, on_top))):
+    elif step.opname in _REFUSED and not (
+        (step.opname == "IS_OP" and _is_kind(_named(function, held, on_top)))
+        or (step.opname == "STORE_DEREF" and step.argval in code.co_cellvars)
+        or step.opname == "YIELD_VALUE"  # of a generator expression
+        or (step.opname == "LIST_APPEND" and is_list_comprehension(code))
+    ):
         raise Untraceable(f"it uses {_REFUSED[step.opname]}")
     if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
         asks |= _check_name(step.argval, global_of(function, step.argval), found)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import applied, number_of, quick_of, truth
-from holon.dataflow.following.column_functions import as_list
+from holon.dataflow.following.column_functions import RowsFunction, as_list
 from holon.errors import USER_ERRORS
 from holon.formats.batch import Column, take_columns
 
@@ -20,13 +20,19 @@ Indices = NDArray[np.intp]
 
 
 class Fields(Protocol):
-    """Rows by columns; ``known``: those of expressions that were evaluated for them."""
+    """Rows by columns; ``known``: those of expressions that were evaluated for them.
+
+    ``column_at``: the column of a field, or of one of the items of a list, if it takes no objects. ``names_within``:
+    the names of such columns, without the path of the field.
+    """
 
     known: dict[Expression, Column]
 
     def __len__(self) -> int: ...
     def field(self, path: tuple[str, ...]) -> Column: ...
     def take(self, index: Indices) -> Self: ...
+    def column_at(self, path: tuple[str, ...]) -> Column | None: ...
+    def names_within(self, path: tuple[str, ...]) -> Sequence[str]: ...
 
 
 class SelectableFields(Fields, Protocol):
@@ -122,6 +128,8 @@ def evaluate(expression: Expression, rows: Fields) -> Column:
 
 
 def _applied(expression: Apply, rows: Fields) -> Column:
+    if isinstance(expression.function, RowsFunction):
+        return expression.function.of_rows(rows)
     given = [
         number if same else evaluate(one, rows)
         for one, same, number in zip(expression.arguments, expression.fixed, expression.numbers, strict=True)
@@ -151,6 +159,9 @@ def decided(decision: Decision, rows: Fields) -> list[tuple[Indices, Leaf, Field
     """The rows that end at each leaf, with their place among all; no row is in two of them."""
     if isinstance(decision, Leaf):
         return [(np.arange(len(rows)), decision, rows)]
+    for one in decision.before:
+        if isinstance(one.function, RowsFunction):  # once for all ways
+            evaluate(one, rows)
     try:
         chosen = truth(evaluate(decision.condition, rows))
     except USER_ERRORS:
@@ -186,13 +197,16 @@ class KnownAbove(dict[Expression, Column]):
         if found is None:
             above = self._above.get(expression)
             if above is not None:
-                found = self[expression] = _rows_of(above, self._index)
+                found = self[expression] = rows_of(above, self._index)
         return found
 
 
-def _rows_of(column: Column, index: Indices) -> Column:
+def rows_of(column: Column, index: Indices) -> Column:
+    """Some rows of a column, or of a tuple of columns."""
+    if type(column) is np.ndarray:
+        return column[index]
     if isinstance(column, tuple):
-        return tuple(_rows_of(part, index) for part in column)
+        return tuple(rows_of(part, index) for part in column)
     return take_columns({"": column}, index)[""]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ import msgspec
 
 from holon.dataflow.code_scan import Untraceable, is_constant
 from holon.dataflow.errors import FlowError, not_callable
-from holon.dataflow.expressions import Decision, Field, Leaf
+from holon.dataflow.expressions import Apply, Decision, Field, Leaf
 from holon.dataflow.following.path import Path
-from holon.dataflow.following.placeholders import FreePlaceholder, Placeholder
+from holon.dataflow.following.placeholders import Placeholder
 from holon.dataflow.following.stand_ins import as_written
 from holon.dataflow.tracing import follow_all_ways
 from wcrdt import Average, CountDistinct, GCounter, Lattice, Max, Min, Sum
@@ -152,6 +153,41 @@ class ColumnGroup(_GroupOfPlaceholders):
 
     def _value(self, kind: str, lattice: Lattice[Any, Any], of: Callable[[Any], Any] | None) -> Any:
         return self._placed(kind, self._names[identity(kind, of)])
+
+
+class FreePlaceholder(Placeholder):
+    """A value of which only the conditions matter that follow from it: its attributes, items and calls are such too."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return self._holon_maybe(f".{name}")
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._holon_maybe(f"[{item!r:.60}]")
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self._holon_maybe("()")
+
+    def _holon_maybe(self, name: str) -> Any:
+        """One that may be None; where the function asks for that, on a way of its own."""
+        asked = self._holon_path.asks_none and self._holon_path.is_none(Field((repr(self._holon_expression), name)))
+        return None if asked else self._holon_further(name)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self._holon_further("round")
+
+    def _holon_further(self, name: str) -> FreePlaceholder:
+        return FreePlaceholder(Apply(name, operator.pos, (self._holon_expression,)), self._holon_path)
+
+    def _holon_apply(self, name: str, function: Callable[..., Any], *others: Any, type: Any = None) -> FreePlaceholder:
+        return self._holon_further(name)
+
+    def _holon_swapped(self, name: str, function: Callable[..., Any], left: Any, type: Any = None) -> FreePlaceholder:
+        return self._holon_further(name)
+
+    def _holon_divmod(self, left: Any, right: Any) -> tuple[Placeholder, Placeholder]:
+        return self._holon_further("divmod"), self._holon_further("divmod")
 
 
 class FollowedGroup(_GroupOfPlaceholders):

@@ -75,6 +75,17 @@ class Rows:
             found = _part(found, name)
         return found
 
+    def column_at(self, path: tuple[str, ...]) -> Column | None:
+        """The column of a field, or of one of the items of a list; None where there is none by that name."""
+        if self.columns is None or (type(path[0]) is Member and not self.are_of_kinds):
+            return None
+        return self.columns.get(".".join(path))
+
+    def names_within(self, path: tuple[str, ...]) -> Sequence[str]:
+        """The names, without that path, of columns within a field."""
+        prefix = f"{'.'.join(path)}."
+        return [name.removeprefix(prefix) for name in self.columns or () if name.startswith(prefix)]
+
     def selected(self, path: tuple[str, ...]) -> Column:
         """As ``field``, but an array or texts of which rows were chosen are gathered where they are used."""
         found = self.columns.selected(".".join(path)) if isinstance(self.columns, ColumnView) else None

@@ -25,15 +25,16 @@ from holon.dataflow.expressions import (
 from holon.dataflow.failing_rows import TakesFailing, without_failing
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.declared import may_be_none, without_none
-from holon.dataflow.following.results import filter_mapped, gives_rows, mapped, struct_of
+from holon.dataflow.following.results import filter_mapped, flat_mapped, gives_rows, mapped, struct_of
 from holon.dataflow.rows import OBJECTS, Rows
-from holon.dataflow.tracing import trace
+from holon.dataflow.tracing import trace, trace_flat
 from holon.formats.batch import Column
 from holon.outputs.partitioner import key_or_none
 
 RowKind = Literal["filter", "reject", "map", "filter_map", "flat_map"]
 
 ROW_BY_ROW = "row by row: "
+Trace = Callable[..., Decision]
 
 
 class Target(TakesFailing, Protocol):
@@ -78,11 +79,11 @@ class Step:
         """Whether rows that are one of several Structs need not be objects."""
         return False
 
-    def follow(self, function: Callable[[Any], Any]) -> Followed:
+    def follow(self, function: Callable[[Any], Any], trace: Trace = trace) -> Followed:
         """The expressions of a function of its rows."""
         are_kinds = self.row_type is OBJECTS and len(self.kinds) > 1
         of = Union[self.kinds] if are_kinds else self.row_type  # noqa: UP007 (of as many as there are)
-        return followed(function, of, checked=self.is_checked)
+        return followed(function, of, checked=self.is_checked, trace=trace)
 
     @property
     def stage(self) -> int:
@@ -171,7 +172,7 @@ Followed = tuple[Decision | None, str]
 """Expressions, or None and the reason why a function is called for each row."""
 
 
-def followed(function: Callable[[Any], Any], row_type: Any, *, checked: bool = False) -> Followed:
+def followed(function: Callable[[Any], Any], row_type: Any, *, checked: bool = False, trace: Trace = trace) -> Followed:
     """The expressions of a function of rows; ``checked``: rows as a format has read them."""
     if row_type is OBJECTS:
         return None, "its rows are objects"
@@ -194,10 +195,8 @@ class RowStep(Step):
 
     @cached_property
     def _followed(self) -> Followed:
-        if self.kind == "flat_map":
-            return None, "flat_map is called for each row"
         assert self.above is not None
-        return self.above.follow(self.function)
+        return self.above.follow(self.function, trace_flat if self.kind == "flat_map" else trace)
 
     @property
     def kinds(self) -> tuple[type, ...]:
@@ -266,6 +265,8 @@ class RowStep(Step):
                 none = truth(evaluate(Apply("is None", is_none, (field,)), rows))
                 rows = rows.take(np.flatnonzero(~none)) if none.any() else rows
             rows = rows.inner(field.path, struct)
+        elif self.kind == "flat_map":
+            rows = flat_mapped(self.decision, self.row_type, rows)
         elif self.kind == "map":
             rows = mapped(self.decision, self.row_type, rows)
         else:

@@ -9,22 +9,20 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-import msgspec
-
-from holon.dataflow.arithmetic import is_there
 from holon.dataflow.code_scan import Untraceable, global_of, scan
 from holon.dataflow.errors import FlowError, LacksAttribute
-from holon.dataflow.expressions import Apply, Branch, Constant, Decision, Expression, Field, Leaf
+from holon.dataflow.expressions import Apply, Constant, Decision, Field, Leaf
 from holon.dataflow.following.calls import replaced
 from holon.dataflow.following.declared import kinds_of
-from holon.dataflow.following.formats import is_marked
-from holon.dataflow.following.path import Path, Taken
-from holon.dataflow.following.placeholders import Placeholder, holds
+from holon.dataflow.following.loops.comprehensions import Misused
+from holon.dataflow.following.loops.loop import RAISES, ItemOf, Loop, Yield, effects_of
+from holon.dataflow.following.loops.stand_ins import notes_of
+from holon.dataflow.following.loops.turns import LEFT
+from holon.dataflow.following.loops.ways import MAX_WAYS, Taken, decision_of, further_ways
+from holon.dataflow.following.path import Path
+from holon.dataflow.following.placeholders import Placeholder, leaf_of
 from holon.dataflow.following.whole_texts import keeps_texts_whole
 from holon.errors import USER_ERRORS
-
-MAX_PATHS = 64
-"""A function with more ways through it runs row by row."""
 
 
 def trace(function: Callable[[Any], Any], row_type: Any, *, checked: bool = False) -> Decision:
@@ -33,12 +31,31 @@ def trace(function: Callable[[Any], Any], row_type: Any, *, checked: bool = Fals
     ``checked``: fields have their declared types, since a format has read them. A Struct that a function makes may hold
     None anywhere. Raises ``Untraceable``, and ``FlowError`` for a field that the type does not have.
     """
+    asks_none, row = _asked(function, row_type, checked)
+    return _follow(function, row, used_leaf, asks_none, called=_called(function), is_checked=checked)
+
+
+def trace_flat(function: Callable[[Any], Any], row_type: Any, *, checked: bool = False) -> Decision:
+    """As ``trace``, of a function that gives any number of results: the leaves are ``Effects`` that yield these."""
+    asks_none, row = _asked(function, row_type, checked)
+    item = ItemOf.at(0)
+    results = Apply("called", lambda row: list(function(row)), (Field(()),))
+    called = effects_of([Loop(item, results, effects_of([Yield(Leaf(Field((item,))))]), ())])
+    return _follow(function, row, _yielding_leaf, asks_none, called=called, is_checked=checked)
+
+
+def _asked(function: Callable[[Any], Any], row_type: Any, checked: bool) -> tuple[bool, Callable[[Path], Any]]:
+    """Whether a function asks for None, and its one argument on a way."""
     asks_none = scan(function)
     if asks_none and not checked:
         raise Untraceable("it uses `is None` on rows that a function has made")
     kinds = kinds_of(row_type) if checked else ()
-    row: Callable[[Path], Any] = lambda path: (Placeholder(Field(()), path, row_type, kinds),)  # noqa: E731
-    return _follow(function, row, used_leaf, asks_none, called=_called(function), is_checked=checked)
+    return asks_none, lambda path: (Placeholder(Field(()), path, row_type, kinds),)
+
+
+def _yielding_leaf(result: Any, path: Path) -> Leaf:
+    path.notes += notes_of(result, path)
+    return path.effects()
 
 
 def trace_with(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> Decision:
@@ -58,7 +75,7 @@ def follow_all_ways(function: Callable[[Any], Any], argument: Callable[[Path], A
 def trace_effects(
     function: Callable[..., Any],
     arguments: Callable[[Path], tuple[Any, ...]],
-    effects_of: Callable[[Any, Path], Leaf],
+    end_of: Callable[[Any, Path], Leaf],
     failing: Leaf,
     known: Sequence[Any] = (),
     *,
@@ -66,12 +83,12 @@ def trace_effects(
 ) -> Decision:
     """The effects of a function of records, as a format has read them, by the way that each goes.
 
-    ``effects_of`` makes a way's leaf of what the function has given; ``failing`` is that of a way on which it raises.
+    ``end_of`` makes a way's leaf of what the function has given; ``failing`` is that of a way on which it raises.
     ``known``: objects that the function may name, since ``arguments`` know what becomes of them. ``asks_none``: one
     that it calls by them asks whether something is None. Raises as ``trace``.
     """
     asks_none |= scan(function, known)
-    return _follow(function, arguments, effects_of, asks_none, called=failing, is_checked=True)
+    return _follow(function, arguments, end_of, asks_none, called=failing, is_checked=True)
 
 
 def prepared(function: Callable[..., Any], known: Sequence[Any]) -> tuple[Callable[..., Any], bool]:
@@ -108,26 +125,36 @@ def _follow(
     with_others = replaced(function)
     may_format = cache(partial(keeps_texts_whole, function, global_of))
     interned: dict[Any, Apply] = {}
+    raising: dict[Any, list[Taken]] | None = {} if called is RAISES else None
     while waiting:
         answers = waiting.pop()
-        path = Path(answers, asks_none, may_format, is_checked, interned)
+        path = Path(answers, asks_none, may_format, is_checked, interned, raising)
         try:
             with path.being_followed():
-                leaf = end_of(with_others(*arguments(path)), path)
+                result = with_others(*arguments(path))
+                if path.loops:
+                    raise Untraceable(LEFT)
+                leaf = end_of(result, path)
         except Untraceable as error:
             raise _placed(error) from None
+        except Misused as error:
+            raise _placed(Untraceable(str(error)).with_traceback(error.__traceback__)) from None
         except FlowError:
             raise
         except USER_ERRORS as error:
-            if called is None or not (path.has_none or path.has_raised or isinstance(error, LacksAttribute)):
+            is_of_rows = path.has_none or path.has_raised or isinstance(error, LacksAttribute)
+            if is_of_rows and path.loops and raising is not None:
+                path.keep_raising()
+                waiting.append(answers)  # once more, without that turn
+                continue
+            if called is None or path.loops or not is_of_rows:
                 raise Untraceable(f"with a placeholder it raises {type(error).__name__}: {error}") from error
             leaf = called  # rows of this way, if there are any, raise it
         paths.append((path, leaf))
-        taken = [one.answer for one in path.taken]
-        waiting += [(*taken[:number], False) for number in range(len(answers), len(taken))]
-        if len(paths) + len(waiting) > MAX_PATHS:
-            raise Untraceable(f"it has more than {MAX_PATHS} ways through it")
-    return _tree([(path.taken, leaf) for path, leaf in paths])
+        waiting += further_ways(answers, path.taken)
+        if len(paths) + len(waiting) > MAX_WAYS:
+            raise Untraceable(f"it has more than {MAX_WAYS} ways through it")
+    return decision_of([(path.taken, leaf) for path, leaf in paths])
 
 
 def _placed(error: Untraceable) -> Untraceable:
@@ -142,46 +169,10 @@ def _placed(error: Untraceable) -> Untraceable:
     return error
 
 
-def _tree(paths: list[tuple[list[Taken], Leaf]]) -> Decision:
-    taken, leaf = paths[0]
-    if not taken:
-        return leaf
-    sides: dict[bool, list[tuple[list[Taken], Leaf]]] = {True: [], False: []}
-    for way, end in paths:
-        sides[way[0].answer].append((way[1:], end))
-    then, otherwise = _tree(sides[True]), _tree(sides[False])
-    condition, _, before = taken[0]
-    return then if _never_differ(condition, then, otherwise) else Branch(condition, then, otherwise, before)
-
-
-def _never_differ(condition: Expression, then: Decision, otherwise: Decision) -> bool:
-    """Whether both ways give one constant, and the condition cannot fail."""
-    if not (isinstance(condition, Apply) and condition.function is is_there):
-        return False
-    if not (isinstance(then, Leaf) and isinstance(otherwise, Leaf)):
-        return False
-    one, other = then.result, otherwise.result
-    return isinstance(one, Constant) and isinstance(other, Constant) and one.value is other.value
-
-
 def used_leaf(result: Any, path: Path) -> Leaf:
     """A result as a leaf. Raises ``Untraceable`` where the function has computed what nothing follows from."""
     leaf = leaf_of(result, path)
+    if path.notes:
+        raise Untraceable("it has a loop of which nothing follows")
     path.check_used(leaf)
     return leaf
-
-
-def leaf_of(result: Any, path: Path) -> Leaf:
-    """The same, of a part of a result."""
-    if isinstance(result, Placeholder):
-        return Leaf(result._holon_expression)
-    if type(result) is str and is_marked(result):
-        return Leaf(path.formatted(result))
-    if isinstance(result, msgspec.Struct) and type(result).__struct_fields__:  # without fields it is a constant
-        fields = {name: leaf_of(getattr(result, name), path) for name in type(result).__struct_fields__}
-        return Leaf(fields, type(result))
-    if type(result) is tuple:
-        return Leaf(tuple(leaf_of(one, path) for one in result))
-    if holds(result):
-        raise Untraceable(f"it gives a {type(result).__name__} of expressions")
-    return Leaf(Constant(result))

@@ -114,7 +114,7 @@ FIRST_PROGRAMS = (
     Mutant(
         "what stands on two ways is evaluated for each",
         PATH,
-        "return self._interned.setdefault((_key_of(function), *map(_key_of, arguments)), made)",
+        "return self._interned.setdefault((key_of(function), *map(key_of, arguments)), made)",
         "return made",
         tests=TIMES,
     ),
@@ -218,7 +218,7 @@ FIRST_PROGRAMS = (
     ),
     Mutant(
         "elements that are texts are checked one by one",
-        "holon/dataflow/record_functions/followed.py",
+        "holon/dataflow/record_functions/effects.py",
         "return packed(elements) if isinstance(elements, list) else elements",
         "return elements",
         tests=PARTS,

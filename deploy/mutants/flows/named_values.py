@@ -168,8 +168,8 @@ NAMED_VALUES = (
     Mutant(
         "a formatted text that nobody uses fails nowhere",
         "holon/dataflow/following/path.py",
-        "if not formats_all or any(",
-        "if any(",
+        "        if not is_shown:\n",
+        "        if False:\n",
         tests=FORMATS,
     ),
     Mutant(

@@ -23,9 +23,9 @@ RECORD_FUNCTIONS = (
     ),
     Mutant(
         "results of a way are of the first rows",
-        FUNCTIONS,
-        "return ColumnOutputs(one.output, json_rows(made), places, keys)",
-        "return ColumnOutputs(one.output, json_rows(made), np.arange(len(places)), keys)",
+        "holon/dataflow/record_functions/effects.py",
+        "ColumnOutputs(output, json_rows(one.rows), one.places, one.keys)",
+        "ColumnOutputs(output, json_rows(one.rows), np.arange(len(one.places)), one.keys)",
         tests=FOLLOWED,
     ),
     Mutant(
@@ -52,8 +52,8 @@ RECORD_FUNCTIONS = (
     Mutant(
         "functions nested in others insert into the states of these",
         STAND_INS,
-        'self._holon_inserts, f"{self._holon_at}{name}."',
-        "self._holon_inserts, self._holon_at",
+        'self._holon_path, f"{self._holon_at}{name}."',
+        "self._holon_path, self._holon_at",
         tests=FOLLOWED,
     ),
     Mutant(
@@ -72,9 +72,9 @@ RECORD_FUNCTIONS = (
     ),
     Mutant(
         "values that a function computes and does not insert are left out",
-        STAND_INS,
-        "    path.check_used(made)\n",
-        "",
+        "holon/dataflow/following/path.py",
+        "[*self.notes, Computed(unused)]) if unused else made",
+        "self.notes)",
         tests=FOLLOWED,
     ),
     Mutant(
@@ -100,22 +100,22 @@ RECORD_FUNCTIONS = (
     ),
     Mutant(
         "rows of a way on which the function raises are left out",
-        FUNCTIONS,
-        "            if leaf.raises:\n                return None\n",
+        "holon/dataflow/record_functions/effects.py",
+        "        if leaf.raises and len(taken):\n            raise WayRaises\n",
         "",
         tests=FOLLOWED,
     ),
     Mutant(
         "elements of several inserts are in the order of the inserts",
-        FUNCTIONS,
+        "holon/dataflow/record_functions/effects.py",
         'order = np.argsort(index, kind="stable")',
         "order = np.arange(len(index))",
         tests=FOLLOWED,
     ),
     Mutant(
         "rows of one way of two are taken for all",
-        FUNCTIONS,
-        "None if len(only.places) == rows else only.places",
+        "holon/dataflow/record_functions/effects.py",
+        "None if is_whole else part.places",
         "None",
         tests=FOLLOWED,
     ),

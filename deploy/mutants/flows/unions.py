@@ -75,7 +75,7 @@ UNIONS = (
     ),
     Mutant(
         "two constants that are equal are one result",
-        "holon/dataflow/tracing.py",
+        "holon/dataflow/following/loops/ways.py",
         "isinstance(other, Constant) and one.value is other.value",
         "isinstance(other, Constant) and one.value == other.value",
         tests=ASKED,
@@ -90,8 +90,8 @@ UNIONS = (
     Mutant(
         "a field that one Struct lacks lets all rows go one by one",
         "holon/dataflow/tracing.py",
-        "or path.has_raised or isinstance(error, LacksAttribute)):",
-        "or path.has_raised):",
+        "path.has_raised or isinstance(error, LacksAttribute)",
+        "path.has_raised",
         tests=ASKED,
     ),
     Mutant(
@@ -145,7 +145,7 @@ UNIONS = (
     ),
     Mutant(
         "a Struct without fields has no rows beside other values",
-        "holon/dataflow/tracing.py",
+        "holon/dataflow/following/placeholders.py",
         "isinstance(result, msgspec.Struct) and type(result).__struct_fields__:",
         "isinstance(result, msgspec.Struct):",
         tests=ASKED,

@@ -90,6 +90,12 @@ _REGIONS: dict[CodeType, list[tuple[int, int, int | None]]] = {}
 """Of code with clauses where it begins and ends that errors go to one, or to an instruction that raises them again."""
 
 
+def same_clauses(code: CodeType, made: CodeType) -> None:
+    """``made`` has the clauses of another code, at the same places."""
+    if code in _REGIONS:
+        _REGIONS[made] = _REGIONS[code]
+
+
 def may_be_caught(frame: FrameType | None) -> bool:
     """Whether an error that is raised here may be caught by a function that is followed."""
     while frame is not None:

@@ -15,9 +15,18 @@ from typing import Any, NoReturn
 
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.following.formats import is_marked
+from holon.dataflow.following.loops.stand_ins import stand_in_of
 from holon.dataflow.following.matches import METHODS as MATCH_METHODS
-from holon.dataflow.following.placeholders import NotAValue, PatternStandIn, Placeholder, applied_to
-from holon.dataflow.following.stand_ins import OF_MATH, STAND_INS, TIME_NAMES, StandInType, with_stand_ins
+from holon.dataflow.following.placeholders import PatternStandIn, Placeholder, applied_to
+from holon.dataflow.following.stand_ins import (
+    OF_MATH,
+    REDUCING,
+    STAND_INS,
+    TIME_NAMES,
+    NotAValue,
+    StandInType,
+    with_stand_ins,
+)
 from holon.dataflow.following.tables import TableStandIn
 from holon.dataflow.following.time_columns.forms import Strptime
 from holon.dataflow.following.time_columns.made import FromTimestamp
@@ -79,7 +88,8 @@ def _of_attribute(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-BUILTINS = {name: _stand_in(name) for name in STAND_INS if name not in ("getattr", "hasattr")}
+BUILTINS = {name: _stand_in(name) for name in STAND_INS if name not in ("getattr", "hasattr", *REDUCING)}
+BUILTINS |= {name: stand_in_of(name, BUILTINS.get(name)) for name in (*REDUCING, "len")}
 BUILTINS |= {name: _of_attribute(getattr(builtins, name)) for name in ("getattr", "hasattr")}
 
 

@@ -49,6 +49,21 @@ class ColumnFunction(ABC):
         """
 
 
+class RowsFunction(ColumnFunction):
+    """A function of rows themselves, of which the arguments of its expression are what it uses."""
+
+    def __call__(self, *values: Any) -> Any:
+        raise AssertionError("it takes rows")
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
+        """None."""
+        raise AssertionError("it takes rows")
+
+    @abstractmethod
+    def of_rows(self, rows: Any) -> Column:
+        """The results of all rows. Raises what the function raises for the first row of which it does."""
+
+
 def as_list(column: Column) -> list[Any]:
     """Python's objects of a column; a tuple of columns gives tuples."""
     if isinstance(column, tuple):

@@ -6,7 +6,7 @@ A format has checked fields against them, but for defaults and what ``__post_ini
 from __future__ import annotations
 
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
@@ -62,9 +62,32 @@ def kinds_of_field(struct: Any, name: str) -> Kinds:
 def may_be_none(struct: Any, name: str) -> bool:
     """Whether a field of a Struct may be None though a format has checked it: its default is checked by no format."""
     field = _field(struct, name)
-    plain = field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
+    made = field.default_factory is msgspec.NODEFAULT or field.default_factory in (list, dict, set)
+    plain = field.default is msgspec.NODEFAULT and made
     known = type(field.default) in (int, float, str, bytes, bool) or plain
     return not known or hasattr(struct, "__post_init__") or _holds_none(field.type)
+
+
+class ItemType(NamedTuple):
+    """The declared type of a list's items, without None."""
+
+    type: Any
+    may_be_none: bool
+
+
+def item_of(of: Any) -> ItemType | None:
+    """The items of a list, as a format has checked them; None where that is not known."""
+    if get_origin(of) is Annotated:
+        return item_of(get_args(of)[0])
+    if get_origin(of) is not list:
+        return None
+    (kind,) = get_args(of)
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    found = without_none(kind)
+    if get_origin(found) in (Union, UnionType) or found in (object, Any):
+        return None
+    return ItemType(found, found is not kind)
 
 
 def without_none(of: Any) -> Any:

@@ -27,8 +27,12 @@ def type_of_item(of: Any) -> Any:
     if of is str:
         return str
     kinds = get_args(of)
-    kind = kinds[-1] if kinds and get_origin(of) in (list, dict) else None
-    return next((one for one in _PLAIN if kind is one), None)
+    return plain_type(kinds[-1]) if kinds and get_origin(of) in (list, dict) else None
+
+
+def plain_type(of: Any) -> Any:
+    """The type, if its members are known; else None."""
+    return next((one for one in _PLAIN if of is one), None)
 
 
 def has_items(of: Any) -> bool:
@@ -48,7 +52,7 @@ def is_dict(of: Any) -> bool:
 
 def parts_at_none(made: Expression, path: Path) -> bool:
     """Whether a value is None on this way; where the function asks for that, the way parts."""
-    return path.asks_none and path.has_no_value(Apply("is None", is_none, (made,)))
+    return path.asks_none and path.has_no_value(path.interned("is None", is_none, made))
 
 
 def unpacked(sequence: Expression, number: int, path: Path) -> Sequence[Apply]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from inspect import currentframe
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any
 
 from holon.dataflow.arithmetic import is_none, is_there, quotient_of, rest_of
 from holon.dataflow.code_scan import Untraceable
@@ -16,20 +16,17 @@ from holon.dataflow.following.attempts import Attempt, Failed, Value, classes_of
 from holon.dataflow.following.column_functions import ColumnFunction, Same
 from holon.dataflow.following.declared import Kinds, Member
 from holon.dataflow.following.formats import Formatted, is_marked, mark, parts_of
+from holon.dataflow.following.loops.loop import Computed, Effects, Note, effects_of
+from holon.dataflow.following.loops.ways import MAX_WAYS, Taken
 
 NEEDS_VALUE = "it needs the value itself (a format, a number, an item, a hash)"
 
 
-class Taken(NamedTuple):
-    """A condition of a way, its answer there, and what was computed before it."""
-
-    condition: Expression
-    answer: bool
-    before: tuple[Apply, ...]
-
-
 class Path:
-    """One way through a function: its conditions with the answers that it got, and all expressions that it made."""
+    """One way through a function: its conditions with the answers that it got, and all expressions that it made.
+
+    A turn of a loop is a way of its own meanwhile, within the one around it.
+    """
 
     def __init__(
         self,
@@ -38,6 +35,7 @@ class Path:
         may_format: Callable[[], bool],
         is_checked: bool,
         interned: dict[Any, Apply] | None = None,
+        raising: dict[Any, list[Taken]] | None = None,
     ) -> None:
         """``interned``: the expressions of all ways of a function, so that what stands twice is evaluated once."""
         self._answers = answers
@@ -56,9 +54,60 @@ class Path:
         self.has_raised = False
         """Whether it goes on with an error that a clause may catch, or none."""
         self._kinds: dict[tuple[str, ...], type] = {}
+        self._own_formats: list[int] = []
+        self.notes: list[Note] = []
+        """The effects of the way, in order."""
+        self.loops: list[Any] = []
+        """Those that are being followed, the innermost last."""
+        self.scope = object()
+        """Another one for each turn of a loop."""
+        self._around: list[tuple[Any, ...]] = []
+        self.begun = 0
+        """The loops that were begun on this way."""
+        self.raising = raising
+        """The conditions of turns at which it raises, by their identity."""
+
+    def enter(self, answers: tuple[bool, ...]) -> None:
+        """Begin the way of a turn."""
+        self._around.append((self._answers, self.taken, self.made, self._nones, self._has_none, self.has_raised,
+                             self._kinds, self._own_formats, self.notes, self.scope, self.begun))  # fmt: skip
+        self._answers, self.taken, self.made, self.notes, self.scope, self.begun = answers, [], [], [], object(), 0
+        self._nones, self._kinds, self._own_formats = dict(self._nones), dict(self._kinds), []
+
+    def leave(self) -> list[Taken]:
+        """Go back to the way around; gives the conditions of the turn."""
+        taken = self.taken
+        (self._answers, self.taken, self.made, self._nones, self._has_none, self.has_raised,
+         self._kinds, self._own_formats, self.notes, self.scope, self.begun) = self._around.pop()  # fmt: skip
+        return taken
+
+    def turn(self, answers: tuple[bool, ...]) -> Any:
+        """The identity of a turn of the innermost loop, the same each time that this way is followed."""
+        around = [(each[0], each[-1]) for each in self._around]
+        return (*around, (self._answers, self.begun), answers)
+
+    def is_within(self, scope: Any) -> bool:
+        """Whether it is the scope of this way, or of one around it."""
+        return scope is self.scope or any(scope is each[-2] for each in self._around)
+
+    def keep_raising(self) -> None:
+        """When this way is followed again, the turn that goes on raises, and is not taken."""
+        taken, answers = self.taken, self._answers
+        self.leave()
+        assert self.raising is not None
+        self.raising[self.turn(answers)] = taken
+
+    def computed_before(self) -> tuple[Apply, ...]:
+        """The values that Python has computed so far on this way, and those that it has formatted."""
+        made = [each[0] for each in self.made]
+        for expression, spec in (self._formats[number] for number in self._own_formats):
+            made.append(self.interned("format", Formatted(["", ""], [spec]), expression))
+        return tuple(made)
 
     def decide(self, condition: Expression) -> bool:
         number = len(self.taken)
+        if number > MAX_WAYS:  # each parts the way, so there are more of them: a loop by ``while`` is without end here
+            raise Untraceable(f"it has more than {MAX_WAYS} ways through it")
         answer = self._answers[number] if number < len(self._answers) else True
         self.taken.append(Taken(condition, answer, tuple(one for made in self.made for one in made)))
         return answer
@@ -66,7 +115,7 @@ class Path:
     def is_none(self, field: Field) -> bool:
         """Whether the field is None on this way: one answer for each field."""
         if field.path not in self._nones:
-            self._nones[field.path] = self.decide(Apply("is None", is_none, (field,)))
+            self._nones[field.path] = self.decide(self.interned("is None", is_none, field))
         return self._nones[field.path]
 
     def kind_of(self, field: Field, kinds: Kinds) -> type:
@@ -80,7 +129,7 @@ class Path:
     def _has_kind(self, field: Field, kind: type) -> bool:
         if kind is NoneType:
             return self.is_none(field)
-        return self.decide(Apply(f"is {kind.__name__}", is_there, (Field((*field.path, Member.of(kind))),)))
+        return self.decide(self.interned(f"is {kind.__name__}", is_there, Field((*field.path, Member.of(kind)))))
 
     @property
     def has_none(self) -> bool:
@@ -110,7 +159,7 @@ class Path:
     def interned(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
         """The expression, which is the same one wherever it stands; it may be unused."""
         made = Apply(name, function, arguments)
-        return self._interned.setdefault((_key_of(function), *map(_key_of, arguments)), made)
+        return self._interned.setdefault((key_of(function), *map(key_of, arguments)), made)
 
     def apply(self, name: str, function: Callable[..., Any], *arguments: Expression) -> Apply:
         if not raises_none(function) and may_be_caught(currentframe()):
@@ -127,7 +176,7 @@ class Path:
 
     def _attempted(self, name: str, function: Callable[..., Any], arguments: Sequence[Expression]) -> Apply:
         """Its value; on ways on which it has an error, raises that."""
-        attempt = self.interned(f"try {name}", Attempt(function, (_key_of(function),)), *arguments)
+        attempt = self.interned(f"try {name}", Attempt(function, (key_of(function),)), *arguments)
         if self.decide(self.interned("fails", Failed(None), attempt)):
             self.has_raised = True
             *first, last = classes_of(function)
@@ -159,8 +208,9 @@ class Path:
         self.refuse_within_try("formats a text")
         if is_marked(spec) or "{" in spec or "}" in spec or not self._may_format():
             raise Untraceable(NEEDS_VALUE)
+        self._own_formats.append(len(self._formats))
         self._formats.append((expression, spec))
-        return mark(len(self._formats) - 1)
+        return mark(self._own_formats[-1])
 
     def formatted(self, text: str) -> Apply:
         """The expression of a text with marks."""
@@ -171,16 +221,28 @@ class Path:
 
     def check_used(self, leaf: Leaf) -> None:
         """Raise ``Untraceable`` for an expression that nothing follows from: Python might raise there."""
+        if self.unused(leaf):
+            raise Untraceable("a value that it computes is not used")
+
+    def effects(self) -> Effects:
+        """The leaf of all that is noted, and of values that were computed and not used: Python might raise there."""
+        made = effects_of(self.notes)
+        unused = self.unused(made)
+        return effects_of([*self.notes, Computed(unused)]) if unused else made
+
+    def unused(self, leaf: Leaf) -> Sequence[Apply]:
+        """Expressions of this way that nothing follows from. Raises ``Untraceable`` for such a formatted text."""
         used = [*expressions_of(leaf), *(one.condition for one in self.taken)]
         for each in used:  # grows
             used += each.arguments if isinstance(each, Apply) else ()
         known = set(map(id, used))
-        formats_all = len(self._shown) == len(self._formats)
-        if not formats_all or any(known.isdisjoint(map(id, made)) for made in self.made):
-            raise Untraceable("a value that it computes is not used")
+        is_shown = self._shown.issuperset(self._own_formats)
+        if not is_shown:
+            raise Untraceable("a text that it formats is not used")
+        return [made[0] for made in self.made if known.isdisjoint(map(id, made))]
 
 
-def _key_of(one: Any) -> Any:
+def key_of(one: Any) -> Any:
     """Equal for what gives equal values, and is kept alive by an expression."""
     if isinstance(one, Field):
         return ("field", *((part, getattr(part, "kind", None)) for part in one.path))

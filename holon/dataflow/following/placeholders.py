@@ -15,16 +15,21 @@ import msgspec
 
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.errors import LacksAttribute, NoSuchField
-from holon.dataflow.expressions import Apply, Constant, Expression, Field
+from holon.dataflow.expressions import Apply, Constant, Expression, Field, Leaf
 from holon.dataflow.following.declared import (
+    ItemType,
     Kinds,
     Member,
     field_types,
+    item_of,
     kinds_of_field,
     may_be_none,
     without_none,
 )
 from holon.dataflow.following.formats import is_marked
+from holon.dataflow.following.loops.loop import Yield
+from holon.dataflow.following.loops.turns import Turns, begins_loop
+from holon.dataflow.following.loops.views import VIEWS, DictView
 from holon.dataflow.following.matches import METHODS as MATCH_METHODS
 from holon.dataflow.following.matches import Find, OfMatch
 from holon.dataflow.following.parts import (
@@ -41,7 +46,7 @@ from holon.dataflow.following.parts import (
 )
 from holon.dataflow.following.path import NEEDS_VALUE, Path
 from holon.dataflow.following.separated import Item, Split
-from holon.dataflow.following.stand_ins import StandInType
+from holon.dataflow.following.stand_ins import NotAValue, StandInType
 from holon.dataflow.following.time_columns.operators import operation
 from holon.dataflow.following.times import ATTRIBUTES, METHODS, Method, attribute
 
@@ -55,12 +60,6 @@ _OF_TEXT = (
     *("isspace", "isupper", "rfind", "startswith"),
 )
 """Methods of texts that give texts, and those that give ints or bools."""
-
-
-class NotAValue:
-    """A stand-in that a function may use, and cannot give."""
-
-    __slots__ = ()
 
 
 class Placeholder:
@@ -90,8 +89,8 @@ class Placeholder:
             return self._holon_field(self._holon_expression.path, self._holon_type, name)
         if self._holon_type is str and name in (*_TO_TEXT, *_OF_TEXT, *SPLIT, *PARTITION):
             return TextMethod(self, name)
-        if name == "get" and is_dict(self._holon_type):
-            return DictGet(self)
+        if is_dict(self._holon_type) and name in ("get", *VIEWS):
+            return DictGet(self) if name == "get" else DictView(self, self._holon_type, name, _yielded)
         if self._holon_type is re.Match and name in ("group", "groups"):
             return MatchMethod(self, name)
         if any(self._holon_type is one for one in ATTRIBUTES):
@@ -101,7 +100,7 @@ class Placeholder:
                 return TimeMethod(self, name, METHODS[self._holon_type][name])
         if fields and not hasattr(self._holon_type, name):
             raise NoSuchField(f"{self._holon_type.__name__} has no field {name!r}; it has {', '.join(fields)}")
-        of = "" if self._holon_type is None else f" of a {getattr(self._holon_type, '__name__', self._holon_type)}"
+        of = "" if self._holon_type is None else f" of {_named(self._holon_type)}"
         raise Untraceable(f"it uses the attribute {name!r}{of}")
 
     def _holon_of_kind(self, kind: type, name: str) -> Any:
@@ -160,11 +159,25 @@ class Placeholder:
         return made._holon_maybe_none(kind, is_there=kind is not None)
 
     def __iter__(self) -> Iterator[Placeholder]:
+        if begins_loop(currentframe()):
+            return self._holon_turns()
         number, kind = wanted_items(currentframe()), type_of_item(self._holon_type)
         if number is None or not is_sequence(self._holon_type) or (kind is None and self._holon_path.asks_none):
             raise Untraceable(NEEDS_VALUE)
         parts = unpacked(self._holon_expression, number, self._holon_path)
         return iter([Placeholder(one, self._holon_path, kind) for one in parts])
+
+    def _holon_turns(self) -> Turns:
+        """The turns of a loop over its items."""
+        item = item_of(self._holon_type) if self._holon_path.is_checked else None
+        if item is None or (item.may_be_none and not self._holon_path.asks_none):
+            raise Untraceable(f"it has a loop over {_named(self._holon_type)}")
+        return Turns(self._holon_path, self._holon_expression, partial(self._holon_item, item), _yielded)
+
+    def _holon_item(self, item: ItemType, field: Field) -> Any:
+        if item.may_be_none and self._holon_path.is_none(field):
+            return None
+        return Placeholder(field, self._holon_path, item.type)
 
     def __neg__(self) -> Placeholder:
         return self._holon_apply("-", operator.neg)
@@ -193,39 +206,8 @@ class Placeholder:
     __call__ = __round__ = __reversed__ = __enter__ = __complex__ = __bytes__ = _holon_refused
 
 
-class FreePlaceholder(Placeholder):
-    """A value of which only the conditions matter that follow from it: its attributes, items and calls are such too."""
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        return self._holon_maybe(f".{name}")
-
-    def __getitem__(self, item: Any) -> Any:
-        return self._holon_maybe(f"[{item!r:.60}]")
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        return self._holon_maybe("()")
-
-    def _holon_maybe(self, name: str) -> Any:
-        """One that may be None; where the function asks for that, on a way of its own."""
-        asked = self._holon_path.asks_none and self._holon_path.is_none(Field((repr(self._holon_expression), name)))
-        return None if asked else self._holon_further(name)
-
-    def __round__(self, digits: int = 0) -> Any:
-        return self._holon_further("round")
-
-    def _holon_further(self, name: str) -> FreePlaceholder:
-        return FreePlaceholder(Apply(name, operator.pos, (self._holon_expression,)), self._holon_path)
-
-    def _holon_apply(self, name: str, function: Callable[..., Any], *others: Any, type: Any = None) -> FreePlaceholder:
-        return self._holon_further(name)
-
-    def _holon_swapped(self, name: str, function: Callable[..., Any], left: Any, type: Any = None) -> FreePlaceholder:
-        return self._holon_further(name)
-
-    def _holon_divmod(self, left: Any, right: Any) -> tuple[Placeholder, Placeholder]:
-        return self._holon_further("divmod"), self._holon_further("divmod")
+def _named(of: Any) -> str:
+    return "a value of no known type" if of is None else f"a {getattr(of, '__name__', of)}"
 
 
 def _type_of(value: Any) -> Any:
@@ -390,3 +372,23 @@ def expression_of(value: Any) -> Expression:
     if holds(value):
         raise Untraceable(f"it uses a {type(value).__name__} of expressions in an operator")
     return Constant(value)
+
+
+def _yielded(value: Any, path: Path) -> Yield:
+    return Yield(leaf_of(value, path))
+
+
+def leaf_of(result: Any, path: Path) -> Leaf:
+    """A result, or a part of one, as a leaf."""
+    if isinstance(result, Placeholder):
+        return Leaf(result._holon_expression)
+    if type(result) is str and is_marked(result):
+        return Leaf(path.formatted(result))
+    if isinstance(result, msgspec.Struct) and type(result).__struct_fields__:  # without fields it is a constant
+        fields = {name: leaf_of(getattr(result, name), path) for name in type(result).__struct_fields__}
+        return Leaf(fields, type(result))
+    if type(result) is tuple:
+        return Leaf(tuple(leaf_of(one, path) for one in result))
+    if holds(result):
+        raise Untraceable(f"it gives a {type(result).__name__} of expressions")
+    return Leaf(Constant(result))

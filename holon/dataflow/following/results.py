@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from holon.dataflow.expressions import Constant, Decision, Field, Fields, Indices, Leaf, decided, joined, leaf_column
+from holon.dataflow.expressions import (
+    Constant,
+    Decision,
+    Field,
+    Fields,
+    Indices,
+    Leaf,
+    decided,
+    evaluate,
+    joined,
+    leaf_column,
+)
 from holon.dataflow.following.column_functions import as_list
+from holon.dataflow.following.loops.items import Items
+from holon.dataflow.following.loops.loop import Computed, Effects, Loop, Yield, notes_in
 from holon.dataflow.following.path import expressions_of
 from holon.dataflow.rows import OBJECTS, VALUE, Rows
 from holon.formats.batch import Column
@@ -21,6 +34,8 @@ def struct_of(decision: Decision, *, without_none: bool = False) -> Any:
 
 
 def _leaves(decision: Decision) -> list[Leaf]:
+    if isinstance(decision, Effects):
+        return [note.value for note in notes_in(decision) if isinstance(note, Yield)]
     if isinstance(decision, Leaf):
         return [decision]
     return _leaves(decision.then) + _leaves(decision.otherwise)
@@ -64,23 +79,73 @@ def filter_mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
     return made if len(there) == len(made) else made.take(np.array(there, np.intp))
 
 
-def _made(ends: Ends, row_type: Any, rows: Rows) -> Rows:
+class _Results(NamedTuple):
+    """Results in order: ``rows`` has the row of each, which ascend; ``ends`` has their places among all results."""
+
+    rows: Indices
+    ends: Ends
+
+
+def flat_mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
+    """All results of a function that yields any number of them, row by row, those of a row in their order."""
+    found = _yields(decision, rows)
+    if not found.ends:
+        return rows.take(np.empty(0, np.intp))
+    return _made(found.ends, row_type, rows, found.rows)
+
+
+def _yields(decision: Decision, rows: Fields) -> _Results:
+    blocks: list[_Results] = []
+    for places, leaf, taken in decided(decision, rows):
+        assert isinstance(leaf, Effects)
+        for note in leaf.notes if len(taken) else ():
+            match note:
+                case Computed():
+                    for one in note.expressions:
+                        evaluate(one, taken)
+                case Yield():
+                    blocks.append(_Results(places, [(np.arange(len(places)), note.value, taken)]))
+                case Loop():
+                    items = Items(note, taken)
+                    inner = _yields(note.body, items)
+                    blocks.append(_Results(places[items.index[inner.rows]], inner.ends))
+                case _:
+                    raise AssertionError(note)
+    if len(blocks) < 2:
+        return blocks[0] if blocks else _Results(np.empty(0, np.intp), [])
+    index = np.concatenate([block.rows for block in blocks])
+    order = np.argsort(index, kind="stable")
+    to = np.empty_like(order)
+    to[order] = np.arange(len(order))
+    ends, begin = list[tuple[Indices, Leaf, Fields]](), 0
+    for block in blocks:
+        ends += [(to[begin + places], leaf, taken) for places, leaf, taken in block.ends]
+        begin += len(block.rows)
+    return _Results(index[order], ends)
+
+
+def _made(ends: Ends, row_type: Any, rows: Rows, origin: Indices | None = None) -> Rows:
+    """``origin``: the row of each result, where there is not one of each row."""
+    count = len(rows) if origin is None else len(origin)
     if row_type is OBJECTS or row_type is None:
         parts = [(index, leaf_column(leaf, taken)) for index, leaf, taken in ends]
-        column = parts[0][1] if len(parts) == 1 else joined(parts, len(rows))
-        return rows.replaced(objects=as_list(column)) if row_type is OBJECTS else rows.replaced(columns={VALUE: column})
+        column = parts[0][1] if len(parts) == 1 else joined(parts, count)
+        if row_type is OBJECTS:
+            return rows.replaced(origin, objects=as_list(column))
+        return rows.replaced(origin, columns={VALUE: column})
     names: Sequence[str] = row_type.__struct_fields__
-    return rows.replaced(columns={name: _joined_field(name, ends, rows) for name in names}, struct=row_type)
+    fields = {name: _joined_field(name, ends, None if origin is not None else rows, count) for name in names}
+    return rows.replaced(origin, columns=fields, struct=row_type)
 
 
-def _joined_field(name: str, ends: Ends, rows: Rows) -> Column:
+def _joined_field(name: str, ends: Ends, rows: Rows | None, count: int) -> Column:
     """One field of the Struct that all ways give; a field of the rows that each gives as it is stays as it is."""
     if len(ends) == 1:
-        return leaf_column(ends[0][1].result[name], rows)  # type: ignore[index]
+        return leaf_column(ends[0][1].result[name], ends[0][2])  # type: ignore[index]
     leaves = [leaf.result[name] for _, leaf, _ in ends]  # type: ignore[index]
     paths = {one.result.path if isinstance(one.result, Field) else None for one in leaves}
-    if len(paths) == 1 and None not in paths:
+    if rows is not None and len(paths) == 1 and None not in paths:
         return leaf_column(leaves[0], rows)
     return joined(
-        [(index, leaf_column(one, taken)) for one, (index, _, taken) in zip(leaves, ends, strict=True)], len(rows)
+        [(index, leaf_column(one, taken)) for one, (index, _, taken) in zip(leaves, ends, strict=True)], count
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.lazy import ObjectColumn
 from holon.dataflow.following.column_functions import ColumnFunction, as_list
+from holon.dataflow.following.loops.words import Words
 from holon.formats.batch import Column
 
 Places = NDArray[np.int64]
@@ -59,6 +60,15 @@ class Separated(ObjectColumn):
     def lengths(self) -> Places:
         """How many parts each text has."""
         return self._number + 1
+
+    def flat(self) -> tuple[Texts, Places]:
+        """All parts as one column, and offsets: those of row i are from ``offsets[i]`` to ``offsets[i+1]``."""
+        lengths = self.lengths()
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        places = np.arange(offsets[-1]) - offsets[rows]
+        return self.take(rows)._between(places - 1, places), offsets
 
     def item(self, place: int) -> Texts | None:
         """The part of each text at a place; None where a text has none there."""
@@ -112,8 +122,10 @@ class Split(ColumnFunction):
         return getattr(text, self.method)(*given)
 
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
-        """Places, where each is a text and the separator a constant one."""
+        """Places, where each is a text and the separator a constant one, or ``split`` has none."""
         texts, *others = given
+        if isinstance(texts, Texts) and not others and self.method == "split":
+            return Words.of(texts)
         if not isinstance(texts, Texts) or len(others) != 1 or not fixed[1] or type(others[0]) is not str:
             return None
         return Separated.of(texts, self.method, others[0])
@@ -133,6 +145,8 @@ class Item(ColumnFunction):
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
         """Places, where the column has those of its parts."""
         (column,) = given
+        if isinstance(column, tuple):  # a pair has a column of each part
+            return column[self._place]
         if isinstance(column, Separated):
             if column.method.endswith("partition"):
                 found: Any = column.parted(column.method == "rpartition")[self._place]

@@ -16,9 +16,12 @@ from decimal import Decimal
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from holon.dataflow.following.loops.comprehensions import code_as_written, with_lists
 from holon.dataflow.following.nested_code import codes_of
 
-STAND_INS: tuple[str, ...] = ("float", "getattr", "hasattr", "int", "len", "round", "str", "type")
+REDUCING = ("all", "any", "max", "min", "sum")
+"""Builtins that take all items of a list at once."""
+STAND_INS: tuple[str, ...] = ("float", "getattr", "hasattr", "int", "len", "round", "str", "type", *REDUCING)
 """The builtins that are replaced."""
 TIME_NAMES = ("UTC", "timedelta", "timezone")
 """Names of the module ``datetime`` that are as they are: constants, and types of which all calls are pure."""
@@ -39,6 +42,12 @@ _NAMED = (datetime, datetime_module, math, re, Decimal)
 def is_named(value: Any) -> bool:
     """Whether a name may stand for it, since it has a stand-in that refuses all that is not followed."""
     return type(value) is re.Pattern or any(value is one for one in (*_NAMED, *OF_MATH))
+
+
+class NotAValue:
+    """A stand-in that a function may use, and cannot give."""
+
+    __slots__ = ()
 
 
 class StandInType(type):
@@ -83,7 +92,8 @@ def as_written(function: Any) -> Any:
     names = function.__globals__.get(_WRITTEN) if isinstance(function, FunctionType) else None
     if names is None:
         return function
-    made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    code = code_as_written(function.__code__)
+    made = FunctionType(code, names, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__
     return made
 
@@ -94,6 +104,8 @@ _WRITTEN = " as written"
 
 def _uses(function: FunctionType, names: Mapping[str, Any], replace: Replace, seen: set[FunctionType]) -> bool:
     seen.add(function)
+    if with_lists(function.__code__) is not function.__code__:
+        return True
     if any(name in names and name not in function.__globals__ for name in _names(function.__code__)):
         return True
     held = list(_held(function))
@@ -131,7 +143,7 @@ class _Replaced:
         names: dict[str, Any] = {"__builtins__": self._builtins, "__name__": function.__module__}
         names[_WRITTEN] = function.__globals__
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
+        made = FunctionType(with_lists(function.__code__), names, function.__name__, function.__defaults__, cells)
         made.__kwdefaults__ = function.__kwdefaults__
         self._known[function] = made  # before what it calls, which may call it
         for name in sorted(_names(function.__code__) & function.__globals__.keys()):

@@ -132,7 +132,7 @@ class _Code:
             return []
         if name == "RERAISE":
             return []
-        if "JUMP" in name:
+        if "JUMP" in name or name == "FOR_ITER":
             return [replace(state, at=at, stack=after) for at, after in self._jumps(step, stack, state.at)]
         texts = state.texts
         if name == "STORE_FAST":
@@ -147,8 +147,11 @@ class _Code:
     def _jumps(self, step: dis.Instruction, stack: list[Any], at: int) -> list[tuple[int, tuple[Any, ...]]]:
         """Where it may go on, with the kinds on the stack."""
         target = self._at[step.argval]
-        if step.opname == "JUMP_FORWARD":
+        if step.opname in ("JUMP_FORWARD", "JUMP_BACKWARD"):
             return [(target, tuple(stack))]
+        if step.opname == "FOR_ITER":
+            end = target + (self._steps[target].opname == "END_FOR")  # of 3.12, which the interpreter leaps over
+            return [(end, tuple(stack[:-1])), (at + 1, (*stack, _OTHER))]
         if step.opname.startswith("POP_JUMP_"):
             self._used(stack.pop())
             return [(target, tuple(stack)), (at + 1, tuple(stack))]
@@ -232,14 +235,14 @@ class _Code:
     def _drop(self, step: dis.Instruction, number: int, stack: list[Any]) -> None:
         """Instructions that see values, or move them."""
         match step.opname:
-            case "POP_TOP" | "LIST_EXTEND":  # a list is extended by the letters of a text
+            case "POP_TOP" | "STORE_DEREF" | "LIST_EXTEND":  # a list is extended by the letters of a text
                 self._used(stack.pop())
             case "MAKE_FUNCTION":
                 self._used(*_taken(stack, 1 + number.bit_count()))
                 stack.append(_OTHER)
             case "PUSH_EXC_INFO":
                 stack.append(_OTHER)
-            case "CHECK_EXC_MATCH":
+            case "CHECK_EXC_MATCH" | "GET_ITER":
                 self._used(stack.pop())
                 stack.append(_OTHER)
             case "POP_EXCEPT":

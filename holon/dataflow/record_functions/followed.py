@@ -7,12 +7,11 @@ and results become expressions of the record's fields. A function that does anyt
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from operator import attrgetter
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,35 +20,28 @@ from holon.dataflow.arithmetic import truth
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.compiling import FieldFunction
 from holon.dataflow.errors import FlowError
-from holon.dataflow.expressions import Decision, Field, Leaf, decided, joined, leaf_column
-from holon.dataflow.following.column_functions import as_list, packed
+from holon.dataflow.expressions import Decision, Field, Leaf
 from holon.dataflow.following.declared import field_types, may_be_none
+from holon.dataflow.following.loops.loop import RAISES, notes_in
 from holon.dataflow.following.path import Path
-from holon.dataflow.outputs.json_rows import json_rows
+from holon.dataflow.record_functions.effects import RecordEffects
 from holon.dataflow.record_functions.stand_ins import (
-    EVENT_TIME,
-    RAISES,
     AsksNone,
     ContextStandIn,
-    Effects,
-    Emit,
     FunctionStandIn,
     Insert,
     Methods,
-    Noted,
-    effects_of,
+    end_of,
     shape_of,
 )
-from holon.dataflow.rows import VALUE, Rows
 from holon.dataflow.steps import followed
 from holon.dataflow.tracing import row_of, trace_effects
 from holon.errors import USER_ERRORS, JobError, described
-from holon.formats.batch import Batch, Column, Columns
+from holon.formats.batch import Column, Columns
 from holon.formats.formats import Json
 from holon.formats.json_columns import JsonColumns
 from holon.job import DEAD, LATE, UNSTABLE, ColumnForm, Job, encode_json
 from holon.program.function import ProcessingFunction
-from holon.program.insert_arguments import ColumnEffects, ColumnInserts, ColumnOutputs
 from holon.program.program import own_states, paths
 from holon.program.states import StateDeclaration, Windowed
 from holon.source import ManualWatermarks, Source
@@ -109,7 +101,7 @@ def _form(job: Job, source: Source[Any]) -> ColumnForm:
         timestamp=None if source.timestamp is None else _timestamp(source.timestamp, struct),
         filter=None if source.filter is None else _Filter(source.filter, struct),
     )
-    return ColumnForm(columnar, _RecordEffects(decision, struct))
+    return ColumnForm(columnar, RecordEffects(decision, struct))
 
 
 def _effects(job: Job, struct: type) -> Decision:
@@ -137,13 +129,10 @@ def _followed(
     methods = Methods(names, states, asks_none)
 
     def arguments(path: Path) -> tuple[Any, ...]:
-        found = noted[path] = Noted([], [])
-        given = row_of(path, struct), ContextStandIn(declared, outputs, path, found)
-        return given if root is None else (FunctionStandIn(root, methods, path, found.inserts), *given)
+        given = row_of(path, struct), ContextStandIn(declared, outputs, path)
+        return given if root is None else (FunctionStandIn(root, methods, path), *given)
 
-    noted: dict[Path, Noted] = {}
-    end = lambda result, path: effects_of(result, path, noted[path])  # noqa: E731
-    found = trace_effects(function, arguments, end, RAISES, states, asks_none=asks_none)
+    found = trace_effects(function, arguments, end_of, RAISES, states, asks_none=asks_none)
     _check_shapes(found)
     return found
 
@@ -161,16 +150,9 @@ def _by_columns(state: StateDeclaration) -> bool:
 def _check_shapes(decision: Decision) -> None:
     """Raise ``Untraceable`` where elements of one state are tuples of different lengths."""
     shapes: dict[str, Any] = {}
-    for one in _all_inserts(decision):
-        if shapes.setdefault(one.state, shape_of(one.element)) != shape_of(one.element):
+    for one in notes_in(decision):
+        if isinstance(one, Insert) and shapes.setdefault(one.state, shape_of(one.element)) != shape_of(one.element):
             raise Untraceable(f"it inserts tuples of different lengths into {one.state!r}")
-
-
-def _all_inserts(decision: Decision) -> Sequence[Insert]:
-    if isinstance(decision, Leaf):
-        assert isinstance(decision, Effects)
-        return decision.inserts
-    return (*_all_inserts(decision.then), *_all_inserts(decision.otherwise))
 
 
 def _timestamp(function: Callable[[Any], Any] | str, struct: type) -> Callable[[Columns], Column] | str:
@@ -198,74 +180,3 @@ class _Filter:
 
     def __call__(self, columns: Columns) -> NDArray[np.bool_]:
         return truth(self._column(columns))
-
-
-class _RecordEffects:
-    """The effects of ``process`` for a batch."""
-
-    def __init__(self, decision: Decision, struct: type[msgspec.Struct]) -> None:
-        self._decision = decision
-        self._struct = struct
-
-    def __call__(self, batch: Batch[Any]) -> ColumnEffects | None:
-        columns: Mapping[str, Column] = {**batch.columns, EVENT_TIME: batch.ts_ms}
-        rows = Rows(batch.ts_ms, np.arange(len(batch)), columns=columns, struct=self._struct, is_whole=True)
-        parts: dict[str, list[_Part]] = {}
-        outputs: list[ColumnOutputs] = []
-        for places, leaf, taken in decided(self._decision, rows):
-            assert isinstance(leaf, Effects) and isinstance(taken, Rows)
-            if leaf.raises:
-                return None
-            for one in leaf.inserts:
-                made = _Part(places, _packed(leaf_column(one.element, taken)), leaf_column(one.ts_ms, taken))
-                parts.setdefault(one.state, []).append(made)
-            outputs += [_emitted(each, places, taken) for each in leaf.emits]
-        return ColumnEffects([_joined(state, found, len(batch)) for state, found in parts.items()], outputs)
-
-
-def _emitted(one: Emit, places: NDArray[np.intp], rows: Rows) -> ColumnOutputs:
-    """The results of one way, as JSON where columns suffice."""
-    if isinstance(one.value.result, Mapping):
-        columns = {name: leaf_column(field, rows) for name, field in one.value.result.items()}
-        made = rows.replaced(columns=columns, struct=one.value.struct)
-    else:
-        made = rows.replaced(columns={VALUE: leaf_column(one.value, rows)})
-    keys = None if one.key is None else as_list(leaf_column(one.key, rows))
-    return ColumnOutputs(one.output, json_rows(made), places, keys)
-
-
-class _Part(NamedTuple):
-    """Elements of one insert, on one way through the function; ``places``: their rows, which ascend."""
-
-    places: NDArray[np.intp]
-    elements: Any
-    ts_ms: Column
-
-
-def _packed(elements: Any) -> Any:
-    """Columns of elements; objects that are all texts or numbers as columns of these, which states check at once."""
-    if isinstance(elements, tuple):
-        return tuple(map(_packed, elements))
-    return packed(elements) if isinstance(elements, list) else elements
-
-
-def _joined(state: str, parts: Sequence[_Part], rows: int) -> ColumnInserts:
-    """All elements of a state in the order of their rows, those of one row in the order of its inserts."""
-    if len(parts) == 1:
-        (only,) = parts
-        return ColumnInserts(state, only.elements, only.ts_ms, None if len(only.places) == rows else only.places)
-    index = np.concatenate([part.places for part in parts])
-    order = np.argsort(index, kind="stable")
-    to = np.empty_like(order)
-    to[order] = np.arange(len(order))
-    places = np.split(to, np.cumsum([len(part.places) for part in parts])[:-1])
-    elements = _joined_columns(places, [part.elements for part in parts], len(index))
-    times = joined(list(zip(places, [part.ts_ms for part in parts], strict=True)), len(index))
-    return ColumnInserts(state, elements, times, index[order])
-
-
-def _joined_columns(places: Sequence[NDArray[np.intp]], columns: Sequence[Any], rows: int) -> Any:
-    """As ``joined``, of columns or tuples of them."""
-    if isinstance(columns[0], tuple):
-        return tuple(_joined_columns(places, each, rows) for each in zip(*columns, strict=True))
-    return joined(list(zip(places, columns, strict=True)), rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from inspect import getattr_static
 from keyword import iskeyword
@@ -15,10 +14,11 @@ import msgspec
 
 from holon.dataflow.code_scan import Untraceable, is_constant, is_table, runs_no_code
 from holon.dataflow.expressions import Constant, Expression, Field, Leaf
+from holon.dataflow.following.loops.loop import Effects
 from holon.dataflow.following.path import Path
-from holon.dataflow.following.placeholders import PatternStandIn, Placeholder
+from holon.dataflow.following.placeholders import PatternStandIn, Placeholder, leaf_of
 from holon.dataflow.following.tables import TableStandIn
-from holon.dataflow.tracing import leaf_of, prepared
+from holon.dataflow.tracing import prepared
 from holon.program.function import ProcessingFunction
 from holon.program.states import StateDeclaration, Windowed
 
@@ -33,6 +33,11 @@ class Insert(NamedTuple):
     element: Leaf
     ts_ms: Leaf
 
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """The element and its time."""
+        return self.element, self.ts_ms
+
 
 class Emit(NamedTuple):
     """One result for an output. ``key`` None: it has none."""
@@ -41,54 +46,34 @@ class Emit(NamedTuple):
     value: Leaf
     key: Leaf | None
 
-
-class Noted(NamedTuple):
-    """The inserts and results of one way, in order."""
-
-    inserts: list[Insert]
-    emits: list[Emit]
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """The value and its key."""
+        return (self.value,) if self.key is None else (self.value, self.key)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Effects(Leaf):
-    """The inserts and results of one way through the function. ``raises``: it may raise there."""
-
-    inserts: tuple[Insert, ...] = ()
-    emits: tuple[Emit, ...] = ()
-    raises: bool = False
-
-
-RAISES = Effects((), raises=True)
-"""A way whose records are for the function itself."""
-
-
-def effects_of(result: Any, path: Path, noted: Noted) -> Effects:
-    """The leaf of a way. Raises ``Untraceable`` for a result, or for what is computed and not used."""
+def end_of(result: Any, path: Path) -> Effects:
+    """The leaf of a way. Raises ``Untraceable`` for a result."""
     if result is not None:
         raise Untraceable("it returns something")
-    used = [part for one in noted.inserts for part in (one.element, one.ts_ms)]
-    used += [part for one in noted.emits for part in (one.value, one.key) if part is not None]
-    made = Effects(used, inserts=tuple(noted.inserts), emits=tuple(noted.emits))
-    path.check_used(made)
-    return made
+    return path.effects()
 
 
 class StateStandIn:
     """In place of a state's handle."""
 
-    __slots__ = ("_inserts", "_name", "_path")
+    __slots__ = ("_name", "_path")
 
-    def __init__(self, name: str, path: Path, inserts: list[Insert]) -> None:
+    def __init__(self, name: str, path: Path) -> None:
         self._name = name
         self._path = path
-        self._inserts = inserts
 
     def insert(self, element: Any, ts_ms: Any) -> Unknown:
         """Note it."""
         self._path.refuse_within_try("inserts")
         made = leaf_of(element, self._path)
         shape_of(made)
-        self._inserts.append(Insert(self._name, made, leaf_of(ts_ms, self._path)))
+        self._path.notes.append(Insert(self._name, made, leaf_of(ts_ms, self._path)))
         return Unknown()
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -114,15 +99,12 @@ class ContextStandIn:
     ``outputs``: the names of those that encode by JSON.
     """
 
-    __slots__ = ("_noted", "_outputs", "_path", "_states")
+    __slots__ = ("_outputs", "_path", "_states")
 
-    def __init__(
-        self, states: Mapping[StateDeclaration, str], outputs: Collection[str], path: Path, noted: Noted
-    ) -> None:
+    def __init__(self, states: Mapping[StateDeclaration, str], outputs: Collection[str], path: Path) -> None:
         self._states = states
         self._outputs = outputs
         self._path = path
-        self._noted = noted
 
     @property
     def timestamp_ms(self) -> Placeholder:
@@ -132,7 +114,7 @@ class ContextStandIn:
     def __getitem__(self, state: Any) -> StateStandIn:
         if not isinstance(state, Windowed) or state not in self._states:
             raise Untraceable("it uses `ctx[...]` of what takes no inserts by columns")
-        return StateStandIn(self._states[state], self._path, self._noted.inserts)
+        return StateStandIn(self._states[state], self._path)
 
     def emit(self, value: Any, *, output: str = "main", key: Any = None) -> None:
         """Note it."""
@@ -140,7 +122,7 @@ class ContextStandIn:
         if output not in self._outputs:
             raise Untraceable(f"it emits to {output!r}, which has an encoding of its own, or is none of the job's")
         made = None if key is None else leaf_of(key, self._path)
-        self._noted.emits.append(Emit(output, row_leaf(value, self._path), made))
+        self._path.notes.append(Emit(output, row_leaf(value, self._path), made))
 
     def __getattr__(self, name: str) -> NoReturn:
         raise Untraceable(f"it uses ctx.{name}")
@@ -192,28 +174,25 @@ class FunctionStandIn:
     ``at``: its path among nested functions. Its own names are such that no function has one of them.
     """
 
-    __slots__ = ("_holon_at", "_holon_function", "_holon_inserts", "_holon_methods", "_holon_path")
+    __slots__ = ("_holon_at", "_holon_function", "_holon_methods", "_holon_path")
 
-    def __init__(self, function: Any, methods: Methods, path: Path, inserts: list[Insert], at: str = "") -> None:
+    def __init__(self, function: Any, methods: Methods, path: Path, at: str = "") -> None:
         self._holon_function = function
         self._holon_methods = methods
         self._holon_path = path
-        self._holon_inserts = inserts
         self._holon_at = at
 
     def __getattr__(self, name: str) -> Any:
         states = self._holon_methods.states[self._holon_at]
         if name in states:
-            return StateStandIn(states[name], self._holon_path, self._holon_inserts)
+            return StateStandIn(states[name], self._holon_path)
         member = getattr_static(self._holon_function, name)  # no property runs
         if isinstance(member, FunctionType):
             self._holon_path.refuse_formats()
             method = self._holon_methods.prepared(member)
             return method if name in vars(self._holon_function) else partial(method, self)
         if isinstance(member, ProcessingFunction):
-            return FunctionStandIn(
-                member, self._holon_methods, self._holon_path, self._holon_inserts, f"{self._holon_at}{name}."
-            )
+            return FunctionStandIn(member, self._holon_methods, self._holon_path, f"{self._holon_at}{name}.")
         if isinstance(member, StateDeclaration):
             raise Untraceable(f"it uses the state {name!r}, which takes no inserts by columns")
         if type(member) is re.Pattern:

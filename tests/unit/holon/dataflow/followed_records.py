@@ -28,6 +28,14 @@ class Place(msgspec.Struct):
     zone: int | None = None
 
 
+class Item(msgspec.Struct):
+    sku: str
+    price: float
+    count: int
+    note: str | None = None
+    marks: list[int] = []
+
+
 class Event(msgspec.Struct):
     ts: int
     a: int
@@ -40,6 +48,9 @@ class Event(msgspec.Struct):
     tags: list[str] = []
     d: str = "2026-11-24T02:30:00Z"
     g: dict[str, int] = {}
+    items: list[Item] = []
+    nums: list[int] = []
+    floats: list[float] = []
 
 
 class States(ProcessingFunction[Event]):

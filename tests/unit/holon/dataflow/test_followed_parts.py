@@ -223,7 +223,7 @@ LIMITS = {"web": {"most": 3}}
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (lambda row: row.known.items(), "'items' of a dict"),
+        (lambda row: row.known.items(), "a DictView"),
         (lambda row: row.text[: row.a], "needs the value"),
         (lambda row: [*row.text.split("=")], "needs the value"),
         (lambda row: ",".join(row.text.split("=")), "needs the value"),

@@ -173,7 +173,7 @@ def unused(bid: Bid) -> int:
 def test_a_text_that_is_not_used_may_fail_while_it_is_made() -> None:
     flow = Flow("unused")
     bids_of(flow).map(unused).sink("out")
-    assert flow.explain()[1].how == "row by row: a value that it computes is not used"
+    assert flow.explain()[1].how == "row by row: a text that it formats is not used"
 
 
 def test_groups_may_format() -> None:

@@ -214,7 +214,8 @@ class Odd(msgspec.Struct):
     plain: int
     text: str = ""
     default: int = None  # type: ignore[assignment]
-    made: list[int] = msgspec.field(default_factory=list)
+    made: list[int] = msgspec.field(default_factory=lambda: None)  # type: ignore[arg-type, return-value]
+    filled: list[int] = msgspec.field(default_factory=list)
     marked: Annotated[str, msgspec.Meta(min_length=1)] = "x"
     maybe: Annotated[int | None, msgspec.Meta(ge=0)] = 0
     anything: Any = 0

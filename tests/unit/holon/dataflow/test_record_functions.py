@@ -53,7 +53,7 @@ def _assigns(self: Any, event: Any, ctx: Context) -> None:
 
 
 def _loops(self: Any, event: Any, ctx: Context) -> None:
-    for _ in event.tags:
+    while event.a > 3:
         self.count.insert(1, event.ts)
 
 
@@ -95,8 +95,8 @@ def _returns(self: Any, event: Any, ctx: Context) -> Any:
     return event.a
 
 
-def _computes(self: Any, event: Any, ctx: Context) -> None:
-    event.a // event.n
+def _formats_for_nothing(self: Any, event: Any, ctx: Context) -> None:
+    text = f"{event.a:d}"  # noqa: F841 (that is the case)
     self.count.insert(1, event.ts)
 
 
@@ -122,7 +122,7 @@ async def _waits(self: Any, event: Any, ctx: Context) -> None:
     ("process", "why"),
     [
         (_assigns, "assigning an attribute"),
-        (_loops, "a loop"),
+        (_loops, "64 ways through it"),
         (_emits_elsewhere, "emits to 'side'"),
         (_emits_by_numbers, "needs the value"),
         (_emits_lists, "a list of expressions"),
@@ -132,7 +132,7 @@ async def _waits(self: Any, event: Any, ctx: Context) -> None:
         (_asks, "what insert gives"),
         (_inserts_itself, "the record itself"),
         (_returns, "returns something"),
-        (_computes, "not used"),
+        (_formats_for_nothing, "not used"),
         (_misspells, "no field 'b'"),
         (_compares, "needs the value"),
         (_differs, "tuples of different lengths"),
@@ -266,7 +266,7 @@ class Weighs(States):
         (Weighs, "self.weight, a Weight"),
         (Formats, "needs the value"),
         (Draws, "self.now, a property"),
-        (Loops, "'sum'"),
+        (Loops, "'map'"),
     ],
 )
 def test_methods_that_do_more_are_called_for_each_record(function: type[States], why: str) -> None:

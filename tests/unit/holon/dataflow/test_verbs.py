@@ -334,7 +334,7 @@ def test_a_columnar_flow_takes_no_step_that_goes_row_by_row() -> None:
     flow = Flow("strict", columnar=True)
     stream = bids_of(flow).filter(attribute)
     with pytest.raises(FlowError, match=r"step 3 \(flat_map, test_verbs.py:\d+\): columnar=True, but it goes row by"):
-        stream.flat_map(lambda b: [b])
+        stream.flat_map(lambda b: [b] * b.price)
     stream.key_by(lambda b: b.channel).window(Tumbling("1s")).agg(lambda g: g.count()).sink("out")
     assert sum(flow.collect({"bids": bids()})) == sum(b.price > 0 for b in bids())
 

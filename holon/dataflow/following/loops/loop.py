@@ -1,0 +1,111 @@
+"""A loop as it was followed: what it goes over, and what each of its turns notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from holon.dataflow.expressions import Apply, Decision, Expression, Leaf
+
+
+class ItemOf(str):
+    """A part of a path: the item of a turn of the loop at this depth; loops within it are one deeper."""
+
+    __slots__ = ("depth",)
+    depth: int
+
+    @classmethod
+    def at(cls, depth: int) -> ItemOf:
+        """The same for all loops of that depth: of those only one goes on at a time."""
+        made = cls(f" item {depth}")
+        made.depth = depth
+        return made
+
+
+class Note(Protocol):
+    """An effect of a way, or a loop of it."""
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """The values that it uses."""
+        ...
+
+
+class Yield(NamedTuple):
+    """A value that a generator expression gives."""
+
+    value: Leaf
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """Its value."""
+        return (self.value,)
+
+
+class Computed(NamedTuple):
+    """Values that are not used: where one of them fails, the function does."""
+
+    expressions: Sequence[Apply]
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """The values."""
+        return list(map(Leaf, self.expressions))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effects(Leaf):
+    """The notes of one way, in order. ``raises``: the function may raise there."""
+
+    notes: tuple[Note, ...] = ()
+    raises: bool = False
+
+
+RAISES = Effects((), raises=True)
+"""A way whose records are for the function itself."""
+
+
+class WayRaises(Exception):
+    """A row has a way on which the function may raise."""
+
+
+def effects_of(notes: Sequence[Note]) -> Effects:
+    """The leaf of a way, of which all that its notes use are the result."""
+    return Effects(tuple(leaf for note in notes for leaf in note.leaves), notes=tuple(notes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """``body`` for each item of ``iterable``; its leaves are ``Effects``.
+
+    ``before``: what Python computes before the first turn, so a row of it that fails raises although it has no items.
+    """
+
+    item: ItemOf
+    iterable: Expression
+    body: Decision
+    before: tuple[Apply, ...]
+
+    @property
+    def expressions(self) -> Sequence[Expression]:
+        """The list that it goes over, and the values that are computed before."""
+        return self.iterable, *self.before
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """The same as leaves."""
+        return list(map(Leaf, self.expressions))
+
+
+def notes_in(decision: Decision) -> Iterator[Any]:
+    """All notes of all ways, and of loops on these."""
+    if not isinstance(decision, Leaf):
+        yield from notes_in(decision.then)
+        yield from notes_in(decision.otherwise)
+        return
+    assert isinstance(decision, Effects)
+    for note in decision.notes:
+        yield note
+        if isinstance(note, Loop):
+            yield from notes_in(note.body)

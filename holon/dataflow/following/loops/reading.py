@@ -1,0 +1,121 @@
+"""Code with loops, read: no turn of a loop may know another, since each way through the body is one turn."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator, Sequence
+from types import CodeType
+
+from holon.dataflow.following.nested_code import exception_entries
+
+_ENDS = ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS", "JUMP_FORWARD", "JUMP_BACKWARD",
+         "JUMP_BACKWARD_NO_INTERRUPT")  # fmt: skip
+"""Instructions behind which the next one does not run."""
+_STORES = ("STORE_DEREF", "STORE_FAST")
+_OF_NAMES = ("_AND_CLEAR", "_CHECK", "_CLOSURE", "_DEREF", "_FAST")
+"""Ends of instructions that read a name of the function."""
+_MAKE = ("BUILD_LIST", "BUILD_SET", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE")
+_CHANGE = ("clear", "pop", "popitem", "setdefault", "update")
+"""Methods that change a dict."""
+
+
+class HandsOn(Exception):
+    """A turn may know another; the message says how."""
+
+
+def check_loops(code: CodeType) -> None:
+    """Raise ``HandsOn`` where a turn of a loop may find what one before it has left, or the code behind the loop may.
+
+    A name that a turn stores may not be read by a later turn, nor behind the loop. Nor is there a list or dict that
+    turns could change.
+    """
+    steps = [step for step in dis.get_instructions(code) if step.opname not in ("EXTENDED_ARG", "CACHE")]
+    if any(step.opname.startswith("STORE_FAST_") for step in steps):
+        raise HandsOn("its instructions are of another release of Python")
+    loops = [number for number, step in enumerate(steps) if step.opname == "FOR_ITER"]
+    if not loops or any(step.opname in ("LIST_APPEND", "MAP_ADD", "SET_ADD") for step in steps):
+        return  # a comprehension is not followed anyway
+    _check_objects(steps)
+    after = _successors(code, steps)
+    read = _read_from(steps, after)
+    bodies = {loop: _body(loop, after) for loop in loops}
+    for loop, body in bodies.items():
+        stored = {steps[at].argval for at in body if steps[at].opname in _STORES}
+        apart = set(body).union(*(other for other in bodies.values() if loop not in other))  # functions made there end
+        held = {step.argval for at, step in enumerate(steps) if step.opname == "LOAD_CLOSURE" and at not in apart}
+        if handed_on := sorted(stored & (read[loop] | held)):
+            raise HandsOn(f"a loop hands {handed_on[0]!r} on, from item to item or to the code behind it")
+
+
+def _check_objects(steps: Sequence[dis.Instruction]) -> None:
+    makes_dicts = any(step.opname.endswith(("BUILD_MAP", "CONST_KEY_MAP")) for step in steps)
+    for step in steps:
+        if step.opname in _MAKE:
+            raise HandsOn("it makes a list or set beside a loop")
+        is_changed = step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in _CHANGE
+        if makes_dicts and (is_changed or step.argrepr == "|="):
+            raise HandsOn("it may change a dict beside a loop")
+
+
+def _successors(code: CodeType, steps: Sequence[dis.Instruction]) -> list[list[int]]:
+    """The instructions that may run next, also those of clauses that an error goes to."""
+    at: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        at[step.offset] = number
+    offsets = sorted(at)
+    place = {step.offset: number for number, step in enumerate(steps)}
+
+    def number_of(offset: int) -> int:  # of a prefix, the instruction behind it
+        return place[next(one for one in offsets if one >= offset)]
+
+    after: list[list[int]] = []
+    for number, step in enumerate(steps):
+        found = [] if step.opname in _ENDS else [number + 1]
+        if "JUMP" in step.opname or step.opname in ("FOR_ITER", "SEND"):
+            found.append(number_of(step.argval))
+        after.append([one for one in found if one < len(steps)])
+    for entry in exception_entries(code):
+        for number, step in enumerate(steps):
+            if entry.start <= step.offset < entry.end:
+                after[number].append(number_of(entry.target))
+    return after
+
+
+def _read_from(steps: Sequence[dis.Instruction], after: Sequence[Sequence[int]]) -> list[frozenset[str]]:
+    """Before each instruction the names that may be read before they are stored anew."""
+    found = [frozenset[str]()] * len(steps)
+    changed = True
+    while changed:
+        changed = False
+        for number in reversed(range(len(steps))):
+            step = steps[number]
+            behind = frozenset().union(*(found[one] for one in after[number]))
+            if step.opname in _STORES:
+                behind -= {step.argval}
+            elif step.opname.startswith(("LOAD_", "DELETE_")) and step.opname.endswith(_OF_NAMES):
+                behind |= {step.argval}
+            if behind != found[number]:
+                found[number], changed = behind, True
+    return found
+
+
+def _body(loop: int, after: Sequence[Sequence[int]]) -> set[int]:
+    """The instructions of a turn: those that the loop's begin leads to, and that lead back to it."""
+    begin = after[loop][0]
+    reached = set(_reached(begin, after, loop))
+    before: list[list[int]] = [[] for _ in after]
+    for number, found in enumerate(after):
+        for one in found:
+            before[one].append(number)
+    return reached & set(_reached(loop, before, None))
+
+
+def _reached(begin: int, after: Sequence[Sequence[int]], end: int | None) -> Iterator[int]:
+    """All that one instruction leads to, itself too, and not beyond the end."""
+    waiting, seen = [begin], {begin}
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if one != end:
+            waiting += [each for each in after[one] if each not in seen]
+            seen.update(after[one])

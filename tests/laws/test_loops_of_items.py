@@ -1,0 +1,219 @@
+"""Law: loops over the items of a record, and what is reduced of them, give by columns what Python gives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from holon.dataflow.following.results import flat_mapped, struct_of
+from holon.dataflow.record_functions.followed import followed_sources
+from holon.dataflow.rows import Rows, columns_of
+from holon.dataflow.steps import followed
+from holon.dataflow.tracing import trace_flat
+from tests.laws.row_functions import IMPORTS, check_same, imported, outcome
+from tests.unit.holon.dataflow.followed_records import Event, Policy, check_by_columns, job_of
+
+pytestmark = pytest.mark.usefixtures("loops_installed")
+
+MAY_NOT_FOLLOW = ("different lengths", "within try", "ways through it", "with a placeholder it raises")
+
+INTS = st.integers(-2, 4) | st.sampled_from([2**53 + 1, 2**62, 2**63 - 1, -(2**63)])
+FLOATS = st.sampled_from([0.0, -0.0, 0.1, 1e16, -1e16, 1e308, 1.0])
+TEXTS = st.sampled_from(["", "web", "a b", " b\ta  b ", "\u00dcb b", "x\u3000b", "7", "b 7 \x1f web"])
+ITEMS = st.fixed_dictionaries(
+    {"sku": TEXTS, "price": FLOATS, "count": INTS},
+    optional={"note": st.none() | TEXTS, "marks": st.lists(INTS, max_size=3)},
+)
+EVENTS = st.fixed_dictionaries(
+    {"ts": st.integers(0, 60), "a": INTS, "x": FLOATS, "f": st.booleans(), "t": TEXTS},
+    optional={
+        "n": st.none() | INTS,
+        "tags": st.lists(TEXTS, max_size=3),
+        "items": st.lists(ITEMS, max_size=3) | st.just(None) | st.lists(ITEMS | st.just(7), max_size=2),
+        "nums": st.lists(INTS, max_size=4),
+        "floats": st.lists(FLOATS, max_size=4),
+        "g": st.dictionaries(TEXTS, st.integers(-1, 3), max_size=3),
+    },
+)
+RIGHT = st.fixed_dictionaries(
+    {"ts": st.integers(20, 40), "a": st.integers(1, 4), "x": st.floats(-9, 9), "f": st.booleans(), "t": TEXTS,
+     "n": st.integers(1, 3), "tags": st.lists(TEXTS, max_size=3), "nums": st.lists(st.integers(1, 3), max_size=3),
+     "floats": st.lists(FLOATS, max_size=3), "g": st.dictionaries(TEXTS, st.integers(1, 3), max_size=3),
+     "items": st.lists(
+         st.fixed_dictionaries(
+             {"sku": TEXTS, "price": FLOATS, "count": st.integers(1, 5), "note": st.none() | TEXTS,
+              "marks": st.lists(st.integers(1, 3), max_size=2)}),
+         max_size=4)})  # fmt: skip
+RECORDS = st.lists((RIGHT | EVENTS).map(lambda event: json.dumps(event).encode()), max_size=16)
+ALL_RIGHT = st.lists(RIGHT.map(lambda event: json.dumps(event).encode()), min_size=4, max_size=16)
+
+OVER = {
+    "event.items": ("item", ["item.count", "item.count // event.a", "len(item.sku)", "sum(item.marks)",
+                             "sum(mark * item.count for mark in item.marks if mark != event.a)"],
+                    ["item.price", "item.price * item.count", "item.count / event.a", "max(item.marks, default=0)"],
+                    ["item.sku", "item.sku.upper()", 'f"{item.sku}/{event.a}"', "(item.sku, event.t)"],
+                    ["item.count > 1", 'item.sku == "web"', "any(mark > event.a for mark in item.marks)", "item.price",
+                     "item.note is None", "item.note", "event.n is None or item.count > event.n"]),
+    "event.tags": ("tag", ["len(tag)", "int(tag)", 'tag.count("b")'], ["len(tag) / event.a", "event.x"],
+                   ["tag", "tag.lower()", 'tag.partition("b")[0]', "(tag, event.a)"],
+                   ['tag == "web"', "tag", "tag in (event.t, 'a')"]),
+    "event.t.split()": ("word", ["len(word)", "event.a"], ["event.x * len(word)"], ["word", "word.upper()"],
+                        ["len(word) > event.a", 'word.startswith("w")']),
+    'event.t.lower().split("b")': ("part", ["len(part)"], ["event.x"], ["part", "part.strip()"], ["part", "event.f"]),
+    "event.nums": ("one", ["one", "one // event.a", "one * one", "event.n"], ["one / event.a", "one * event.x"],
+                   ["one", "(event.t, one)"], ["one > 1", "one", "any(one < other for other in event.nums)"]),
+    "event.g.items()": ("name, number", ["number", "len(name) * number"], ["number / event.a"],
+                        ["name", "name.upper()", 'f"{name}/{event.a}"', "(name, event.t)"], ["number > 1", "name"]),
+    "event.floats": ("one", ["int(one > 0)", "event.a"], ["one", "one + event.x", "-one"], ["event.t", "event.a"],
+                     ["one", "one > event.x", "max(event.floats) > one"]),
+}  # fmt: skip
+"""By what a loop goes over: the name of its item, then ints, numbers, keys and conditions of that."""
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+@st.composite
+def loops(draw: Any) -> list[str]:
+    """A loop whose turns insert, emit, or go on with the next."""
+    over = draw(st.sampled_from(list(OVER)))
+    name, ints, numbers, keys, conditions = (
+        one if isinstance(one, str) else st.sampled_from(one) for one in OVER[over]
+    )
+    times = st.sampled_from(["event.ts", "event.ts", "ctx.timestamp_ms + 1"])
+    statement = st.one_of(
+        st.builds("self.count.insert({}, {})".format, ints, times),
+        st.builds("self.sums.insert(({}, {}), {})".format, keys, ints | numbers, times),
+        st.builds("self.top.insert({}, {})".format, numbers, times),
+        st.builds('self.tags.insert(("{}", {}), {})'.format, st.sampled_from(["add", "remove"]), keys, times),
+        st.builds("ctx.emit(({}, {}))".format, keys, numbers),
+        st.builds('ctx.emit({{"a": {}, "b": {}}})'.format, keys, ints),
+        st.builds("value = {}; self.sums.insert(({}, value), event.ts)".format, ints, keys),
+    )
+    body: list[str] = []
+    for kind in draw(st.lists(st.sampled_from(["plain", "if", "else", "continue", "try"]), min_size=1, max_size=3)):
+        condition, one, other = draw(conditions), draw(statement), draw(statement)
+        if kind == "try":
+            clause = ["except (ValueError, ZeroDivisionError):", "    continue"]
+            body += ["try:", f"    tried = {draw(ints)}", *clause, "self.count.insert(tried, event.ts)"]
+        else:
+            body += {"plain": [one], "if": [f"if {condition}:", f"    {one}"],
+                     "else": [f"if {condition}:", f"    {one}", "else:", f"    {other}"],
+                     "continue": [f"if {condition}:", "    continue", one]}[kind]  # fmt: skip
+    return [f"for {name} in {over}:", *_indented(body)]
+
+
+@st.composite
+def yields(draw: Any) -> str:
+    """Values of items, within an expression."""
+    over = draw(st.sampled_from(list(OVER)))
+    name, ints, numbers, keys, conditions = OVER[over]
+    only = draw(st.sampled_from(["", f" if {draw(st.sampled_from(conditions))}"]))
+    plain = [key for key in keys if not key.startswith("f")]
+    return f"{draw(st.sampled_from(ints + numbers + plain))} for {name} in {over}{only}"
+
+
+@st.composite
+def reductions(draw: Any) -> str:
+    """A value that is reduced of items."""
+    over = draw(st.sampled_from(list(OVER)))
+    name, ints, numbers, keys, conditions = OVER[over]
+    only = draw(st.sampled_from(["", "", f" if {draw(st.sampled_from(conditions))}"]))
+    plain = [key for key in keys if not key.startswith("f")]  # within an expression no text is formatted
+    values = f"{draw(st.sampled_from(ints + numbers))} for {name} in {over}{only}"
+    return draw(
+        st.sampled_from(
+            [f"sum({values})", f"sum(({values}), 0.5)", f"max(({values}), default=0)", f"min({values})",
+             f"any({draw(st.sampled_from(conditions))} for {name} in {over}{only})",
+             f"all({draw(st.sampled_from(conditions))} for {name} in {over}{only})",
+             f"max({draw(st.sampled_from(plain))} for {name} in {over}{only})",
+             f"len([{draw(st.sampled_from(plain))} for {name} in {over}{only}])",
+             f"sum([{values}])", f"any([{draw(st.sampled_from(conditions))} for {name} in {over}{only}])"]
+        )
+    )  # fmt: skip
+
+
+BEFORE = st.sampled_from([[], [], ["self.tags.insert(('add', event.t), event.ts)"], ["share = event.x / event.a"],
+                          ["if event.f:", "    return"], ["ctx.emit(event.t)"]])  # fmt: skip
+REDUCED = reductions().map(lambda one: f"ctx.emit(({one}, event.t))")
+BODIES = st.builds(
+    lambda before, blocks, is_nested: [
+        *before,
+        *(["if event.a > 1:", *_indented(blocks[0])] if is_nested else blocks[0]),
+        *[line for block in blocks[1:] for line in block],
+        "self.seen.insert('end', event.ts)",
+    ],
+    BEFORE,
+    st.lists(loops() | REDUCED.map(lambda one: [one]), min_size=1, max_size=2),
+    st.booleans(),
+)
+CUTS = st.lists(st.integers(0, 16), max_size=3).map(sorted)
+
+
+@given(BODIES, RECORDS | ALL_RIGHT | ALL_RIGHT, CUTS, st.sampled_from(["fail", "dead-letter"]))
+@example(
+    ["for item in event.items:", "    self.tags.insert(('add', item.sku), event.ts)",
+     "    self.tags.insert(('remove', event.t), event.ts)"],
+    [json.dumps({"ts": n, "a": 1, "x": 1, "f": True, "t": "a", "items": [{"sku": s, "price": 1, "count": 1}
+                 for s in "abc"[: n % 4]]}).encode() for n in range(30)],
+    [], "fail",
+)  # fmt: skip
+def test_loops_of_process(body: list[str], records: list[bytes], cuts: list[int], policy: Policy) -> None:
+    process = imported("\n".join(["def function(self, event, ctx):", *_indented(body)]), IMPORTS)
+    job = job_of(process, policy)
+    (found,) = followed_sources(job)
+    if found.form is None:
+        assert any(word in found.why_not for word in MAY_NOT_FOLLOW), found.why_not
+        return
+    check_by_columns(job, records, cuts)
+
+
+def _event(fields: dict[str, Any]) -> Event:
+    return msgspec.convert(fields, Event)
+
+
+def _columns(rows: Any) -> Rows:
+    places = np.arange(len(rows))
+    return Rows(places, places, is_whole=True, columns=columns_of(Event, list(rows)), struct=Event)
+
+
+ROWS = st.lists(RIGHT.map(_event), max_size=10)
+
+
+@given(yields(), st.sampled_from("[("), ROWS)
+def test_results_of_flat_map(values: str, bracket: str, rows: list[Event]) -> None:
+    function = imported(f"lambda event: {bracket}{values}{'])'['[('.index(bracket)]}", IMPORTS)
+    decision, why_not = followed(function, Event, checked=True, trace=trace_flat)
+    if decision is None:
+        assert any(word in why_not for word in MAY_NOT_FOLLOW), why_not
+        return
+    expected = [outcome(lambda row: list(function(row)), row) for row in rows]
+    for row, wanted in zip(rows, expected, strict=True):
+        assert outcome(lambda alone: _flat(decision, [alone])[1], row) == wanted
+    good = [row for row, wanted in zip(rows, expected, strict=True) if not wanted.startswith("raises")]
+    made = _flat(decision, good)
+    assert repr(made) == repr(_listed(function, good))
+
+
+def _flat(decision: Any, rows: list[Event]) -> tuple[list[int], list[Any]]:
+    made = flat_mapped(decision, struct_of(decision), _columns(rows))
+    return made.ts_ms.tolist(), made.objects()
+
+
+def _listed(function: Any, rows: list[Event]) -> tuple[list[int], list[Any]]:
+    found = [(place, value) for place, row in enumerate(rows) for value in function(row)]
+    return [place for place, _ in found], [value for _, value in found]
+
+
+@given(reductions(), st.none() | reductions(), ROWS, st.integers(0, 10))
+def test_reductions_of_flows(one: str, other: str | None, rows: list[Event], cut: int) -> None:
+    text = f"({one}, event.t)" if other is None else f"{one} if {other} else event.a"
+    function = imported(f"lambda event: {text}", IMPORTS)
+    check_same(function, Event, rows, cut, _columns, MAY_NOT_FOLLOW)
