@@ -75,7 +75,7 @@ RECORD_FUNCTIONS = (
         "holon/dataflow/following/path.py",
         "[*self.notes, Computed(unused)]) if unused else made",
         "self.notes)",
-        tests=FOLLOWED,
+        tests=("tests/unit/holon/dataflow/test_loops.py",),
     ),
     Mutant(
         "an insert counts as in time while a function is followed",

@@ -159,6 +159,8 @@ FUNCTIONS: list[Callable[[Any], Any]] = [
     lambda row: all(row.floats),
     lambda row: any(6 // one > 1 for one in row.nums),
     lambda row: all(6 // one < 3 for one in row.nums),
+    lambda row: any([6 // one > 1 for one in row.nums]),  # noqa: C419 (Python makes the whole list)
+    lambda row: len([one for one in row.nums if 6 // one]),
     lambda row: any(one > 1 and 6 // (one - 5) for one in row.nums),
     lambda row: sum(len(word) for word in row.t.split()),
     lambda row: max(word.upper() for word in row.t.split()),
