@@ -8,21 +8,42 @@ costs a transaction a tenth of its CPU, since they wait for one lock (docs/desig
 from __future__ import annotations
 
 import ctypes
+import threading
+from collections.abc import Callable
 
 _M_ARENA_MAX = -8
 """In malloc.h of glibc."""
+_ARENAS = 15
+"""As many as glibc makes for two cores, less the first one: for threads that begin later."""
 
 
-def first_heap_for_next_threads() -> bool:
-    """Before a thread begins: it shares the arena of the process' first thread, where no arena is free.
+def begin_in_first_heap(begin: Callable[[], object]) -> bool:
+    """The thread that ``begin`` starts gets the arena of this process' first thread; before others have begun.
 
-    glibc 2.36 (arena_get2, reused_arena) makes no arena after this; it goes around those that there are, from the first
-    on. So each thread that begins later shares the arena of another one, and threads that have one keep it.
+    glibc 2.36 (``arena_get2``, ``reused_arena``) gives a new thread an arena that no thread has. Else it makes one, up
+    to a limit that it reads once, and then shares those that there are, from the first on. So other threads take arenas
+    meanwhile, and leave them to later threads.
 
     False: the C library has no such setting, and no arenas either, as musl's.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
+        begin()
         return False
-    return mallopt(_M_ARENA_MAX, 1) == 1
+    all_begun, begun = threading.Barrier(_ARENAS + 1), threading.Event()
+
+    def take_arena() -> None:
+        all_begun.wait()
+        begun.wait()
+
+    takers = [threading.Thread(target=take_arena, daemon=True) for _ in range(_ARENAS)]
+    for each in takers:
+        each.start()
+    all_begun.wait()
+    is_set = mallopt(_M_ARENA_MAX, 1) == 1
+    begin()
+    begun.set()
+    for each in takers:
+        each.join()
+    return is_set

@@ -8,7 +8,6 @@ from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
 from nodes.checkpoints.errors import CheckpointError
-from nodes.heap import first_heap_for_next_threads
 from nodes.log.contract import LogError
 
 T = TypeVar("T")
@@ -40,25 +39,23 @@ class DirectSaver(Generic[T]):
 
 
 class ThreadSaver(Generic[T]):
-    """In a thread of its own, which ends with the process; nothing is lost with a save that was not finished.
+    """In a thread of its own, which ends with the process; nothing is lost with a save that was not finished."""
 
-    ``first_heap``: what the thread makes is dropped by the process' first thread, which takes its room then.
-    """
-
-    def __init__(self, name: str = "saver", first_heap: bool = False) -> None:
+    def __init__(self, name: str = "saver") -> None:
         self._name = f"holon-{name}"
-        self._first_heap = first_heap
         self._tasks: SimpleQueue[Callable[[], T | None]] = SimpleQueue()
         self._results: SimpleQueue[T | BaseException | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def save(self, work: Callable[[], T | None]) -> T | None:
-        """Returns at once."""
+    def begin(self) -> None:
+        """Start the thread, which else starts with the first save."""
         if self._thread is None:
-            if self._first_heap:
-                first_heap_for_next_threads()
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
+
+    def save(self, work: Callable[[], T | None]) -> T | None:
+        """Returns at once."""
+        self.begin()
         self._tasks.put(work)
         return None
 

@@ -9,12 +9,13 @@ import time
 import uuid
 from collections.abc import Collection
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from nodes.checkpoints.opening import open_checkpoints
 from nodes.checkpoints.saver import ThreadSaver
 from nodes.checkpoints.store_retries import PatientCheckpoints
 from nodes.errors import RunFailed, UnknownName
+from nodes.heap import begin_in_first_heap
 from nodes.log import Log, TopicPartition
 from nodes.log.patient import PatientLog
 from nodes.machine import messages as m
@@ -116,7 +117,9 @@ class TransactionProcess(NodeShell):
         reference: str = "",
         accept_code: bool = False,
         parent: int | None = None,
+        loader: ThreadSaver[Any] | None = None,
     ) -> None:
+        """``loader``: loads the state of partitions; None: in a thread that has a heap of its own."""
         super().__init__()
         log.prefer_latency(build=True)
         topics = create_topics(log, program, sequencers)
@@ -156,7 +159,7 @@ class TransactionProcess(NodeShell):
             MeteredCheckpoints(patient, counted.plain),
             Clocks(monotonic_ms, wall_ms, time.thread_time_ns),
             plain_log=log,
-            new_saver=lambda what: ThreadSaver(what, first_heap=what == "loader"),
+            new_saver=lambda what: loader if loader is not None and what == "loader" else ThreadSaver(what),
             compact=CompactingChild(settings, patient),
             apart=TriedApart(settings, self._watchdog.turned),
             programs=programs,
@@ -266,10 +269,13 @@ def run_transaction_node(
     Raises ``StoppedEarly`` where a stop was requested before the log was open.
     """
     sys.setswitchinterval(SWITCH_S)
+    loaders = [ThreadSaver[Any]("loader")]  # of the first run, since what it has loaded is of no other
+    begin_in_first_heap(loaders[0].begin)
 
     def run_once(log: Log, stops: StopSignals) -> None:
         given = {"reference": reference, "accept_code": accept_code, "parent": parent}
-        process = TransactionProcess(program, log, settings, number, sequencers, **given)
+        loader = loaders.pop() if loaders else None
+        process = TransactionProcess(program, log, settings, number, sequencers, **given, loader=loader)
         stops.concern(process)
         process.loop()
 

@@ -13,18 +13,24 @@ import sys
 from threading import Event, Thread
 import psutil
 from nodes.checkpoints.saver import ThreadSaver
+from nodes.heap import begin_in_first_heap
 
+loader = ThreadSaver("loader")
+if sys.argv[1] == "first":
+    begin_in_first_heap(loader.begin)
 until, begun = Event(), Event()
 def wait():
     begun.set()
     until.wait()
-Thread(target=wait, daemon=True).start()  # it has an arena of its own, as threads of a node that began before
-begun.wait()
+others = [Thread(target=wait, daemon=True) for _ in range(6)]  # as those of clients of a log
+for each in others:
+    each.start()
+    begun.wait()
 rows, loaded = [], Event()
 def load():
     rows.extend(bytes(1_000) for _ in range({MB} * 1_000))
     loaded.set()
-ThreadSaver("loader", first_heap=sys.argv[1] == "first").save(load)
+loader.save(load)
 loaded.wait()
 before = psutil.Process().memory_info().rss
 for number in range(0, len(rows), 2):
