@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from platform import libc_ver
 
 from nodes.python_process import child_environment
 
@@ -49,4 +50,5 @@ def more_mb(heap: str) -> int:
 
 def test_dropped_rows_of_a_loader_leave_room_for_those_of_the_loop() -> None:
     assert more_mb("first") < MB // 10
-    assert more_mb("own") > MB // 3, "it is this setting that does it"
+    if libc_ver()[0] == "glibc":
+        assert more_mb("own") > MB // 3, "it is this setting that does it"
