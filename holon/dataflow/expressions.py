@@ -247,6 +247,18 @@ def _selected(leaf: Leaf, rows: SelectableFields) -> Column:
     return leaf_column(leaf, rows)
 
 
+def in_order(parts: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
+    """The rows of several parts, ascending, and for each part the places of its rows among all.
+
+    Of two parts with one row the first comes first.
+    """
+    index = np.concatenate(parts)
+    order = np.argsort(index, kind="stable")
+    to = np.empty_like(order)
+    to[order] = np.arange(len(order))
+    return index[order], np.split(to, np.cumsum([len(part) for part in parts])[:-1])
+
+
 def joined(parts: Sequence[tuple[Indices, Column]], rows: int) -> Column:
     """Columns of some rows each, as one; numbers of two kinds stay as they are, in a list."""
     columns = [column for _, column in parts]

@@ -132,7 +132,7 @@ OF_ITEMS = (
     ),
     Mutant(
         "results of a flat_map come way by way",
-        "holon/dataflow/following/results.py",
+        "holon/dataflow/expressions.py",
         '    order = np.argsort(index, kind="stable")\n',
         "    order = np.arange(len(index))\n",
         tests=FLAT,
@@ -146,7 +146,7 @@ OF_ITEMS = (
     ),
     Mutant(
         "values of several ways are in the order of the ways",
-        f"{LOOPS}/reducing.py",
+        "holon/dataflow/expressions.py",
         '    order = np.argsort(index, kind="stable")\n',
         "    order = np.arange(len(index))\n",
         tests=REDUCED,

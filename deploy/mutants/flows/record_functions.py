@@ -107,7 +107,7 @@ RECORD_FUNCTIONS = (
     ),
     Mutant(
         "elements of several inserts are in the order of the inserts",
-        "holon/dataflow/record_functions/effects.py",
+        "holon/dataflow/expressions.py",
         'order = np.argsort(index, kind="stable")',
         "order = np.arange(len(index))",
         tests=FOLLOWED,

@@ -16,6 +16,7 @@ from holon.dataflow.expressions import (
     Leaf,
     decided,
     evaluate,
+    in_order,
     joined,
     leaf_column,
 )
@@ -113,15 +114,13 @@ def _yields(decision: Decision, rows: Fields) -> _Results:
                     raise AssertionError(note)
     if len(blocks) < 2:
         return blocks[0] if blocks else _Results(np.empty(0, np.intp), [])
-    index = np.concatenate([block.rows for block in blocks])
-    order = np.argsort(index, kind="stable")
-    to = np.empty_like(order)
-    to[order] = np.arange(len(order))
-    ends, begin = list[tuple[Indices, Leaf, Fields]](), 0
-    for block in blocks:
-        ends += [(to[begin + places], leaf, taken) for places, leaf, taken in block.ends]
-        begin += len(block.rows)
-    return _Results(index[order], ends)
+    index, cuts = in_order([block.rows for block in blocks])
+    ends = [
+        (cut[places], leaf, taken)
+        for cut, block in zip(cuts, blocks, strict=True)
+        for places, leaf, taken in block.ends
+    ]
+    return _Results(index, ends)
 
 
 def _made(ends: Ends, row_type: Any, rows: Rows, origin: Indices | None = None) -> Rows:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.dataflow.expressions import Decision, Fields, decided, evaluate, joined, leaf_column
+from holon.dataflow.expressions import Decision, Fields, decided, evaluate, in_order, joined, leaf_column
 from holon.dataflow.following.column_functions import as_list, packed
 from holon.dataflow.following.loops.items import Items
 from holon.dataflow.following.loops.loop import Computed, Effects, Loop, WayRaises
@@ -138,14 +138,10 @@ def _joined(parts: Sequence[_Part]) -> _Part:
     """All elements of a state in the order of their rows, those of one row in the order of its inserts."""
     if len(parts) == 1:
         return parts[0]
-    index = np.concatenate([part.places for part in parts])
-    order = np.argsort(index, kind="stable")
-    to = np.empty_like(order)
-    to[order] = np.arange(len(order))
-    places = np.split(to, np.cumsum([len(part.places) for part in parts])[:-1])
+    index, places = in_order([part.places for part in parts])
     elements = _joined_columns(places, [part.elements for part in parts], len(index))
     times = joined(list(zip(places, [part.ts_ms for part in parts], strict=True)), len(index))
-    return _Part(index[order], elements, times)
+    return _Part(index, elements, times)
 
 
 def _joined_columns(places: Sequence[Places], columns: Sequence[Any], rows: int) -> Any:

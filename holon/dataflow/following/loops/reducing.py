@@ -20,6 +20,7 @@ from holon.dataflow.expressions import (
     Leaf,
     decided,
     evaluate,
+    in_order,
     joined,
     leaf_column,
 )
@@ -150,15 +151,11 @@ def _of_body(body: Decision, items: Fields) -> tuple[Indices, Column]:
     parts = [part for part in parts if len(part[0])]
     if len(parts) < 2:
         return parts[0] if parts else (np.empty(0, np.intp), [])
-    index = np.concatenate([places for places, _ in parts])
-    order = np.argsort(index, kind="stable")
-    to = np.empty_like(order)
-    to[order] = np.arange(len(order))
-    cuts = np.split(to, np.cumsum([len(places) for places, _ in parts])[:-1])
+    index, cuts = in_order([places for places, _ in parts])
     columns = [values for _, values in parts]
     if any(isinstance(one, tuple) for one in columns):
         columns = list(map(as_list, columns))
-    return index[order], joined(list(zip(cuts, columns, strict=True)), len(index))
+    return index, joined(list(zip(cuts, columns, strict=True)), len(index))
 
 
 def _lazily(loop: Loop, row: Fields) -> Iterator[Any]:
