@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.tidy.passed import Passed, digest
+from tests.tidy.passed import KEPT, Passed, digest
 from tests.tidy.source import Source
 from tests.tidy.types import digests
 
@@ -66,6 +66,32 @@ def test_what_passed_is_left_out_until_it_changes(tmp_path: Path) -> None:
     assert Passed("check", tmp_path).changed(first) == ["b"]
     assert Passed("check", tmp_path).changed({"a": digest("3")}) == ["a"]
     assert Passed("other", tmp_path).changed(first) == ["a", "b"]
+    assert Passed("check", tmp_path).changed({"c": digest("1")}) == ["c"]
+
+
+def test_what_passed_in_another_clone_is_left_out_in_this_one_until_it_fails(tmp_path: Path) -> None:
+    first, second = {"a": digest("1"), "b": digest("2")}, {"a": digest("3")}
+    Passed("check", tmp_path).keep(first, failed=[])
+    Passed("check", tmp_path).keep(second, failed=[])
+    assert Passed("check", tmp_path).changed(first) == Passed("check", tmp_path).changed(second) == []
+    Passed("check", tmp_path).keep(first, failed=["a"])
+    assert Passed("check", tmp_path).changed(first) == ["a"]
+
+
+def test_those_that_were_met_last_are_kept(tmp_path: Path) -> None:
+    first, others = {"a": digest("1")}, {f"b{place}": digest("2") for place in range(KEPT - 1)}
+    Passed("check", tmp_path).keep(first, failed=[])
+    Passed("check", tmp_path).keep(others, failed=[])
+    assert Passed("check", tmp_path).changed(first) == []
+    Passed("check", tmp_path).keep({"c": digest("3")}, failed=[])
+    assert Passed("check", tmp_path).changed(first) == ["a"]
+    assert Passed("check", tmp_path).changed(others) == []
+
+
+def test_a_cache_that_cannot_be_written_knows_of_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    Passed("check", tmp_path / "file").keep({"a": "1"}, failed=[])
+    assert Passed("check", tmp_path / "file").changed({"a": "1"}) == ["a"]
 
 
 def test_a_damaged_file_knows_of_none(tmp_path: Path) -> None:
