@@ -26,6 +26,7 @@ from holon.program.states import StateDeclaration
 from holon.source import ManualWatermarks, Source
 from wcrdt.replica.slots import Position
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+from wcrdt.windows.held_longer import held_longer_ms
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _BROADCAST = re.compile(r"_holon\.(.+)\.(\d+)\.broadcast")
@@ -183,10 +184,23 @@ class Job(Generic[E]):
         if len(set(roots)) < len(roots):
             raise JobError(f"job {self.name!r}: files of two outputs go to one of the folders {', '.join(roots)}")
         # Declaration errors surface here, not in a node.
+        for output in self.outputs.values():
+            if output.files is not None:
+                self.check_folders(output.files)
         manual = any(isinstance(source.watermarks, ManualWatermarks) for source in self.sources)
         if self.program.batch_function is not None and manual:
             raise JobError(
                 "ManualWatermarks and process_batch: no batch can call increment_watermark, windows stay open"
+            )
+
+    def check_folders(self, files: Files) -> None:
+        """Raise ``JobError`` where rows of windows have no time by which folders are named."""
+        longer = [name for name, decl in self.program.windowed().items() if held_longer_ms(decl.windows)]
+        if longer and files.needs_time and files.time is None:
+            raise JobError(
+                f"job {self.name!r}: windows of {', '.join(longer)} take rows longer than others, so their results do "
+                f"not come with the times by which folders of {files.path!r} are named; name the field with the time: "
+                f'Files({files.path!r}, time="at")'
             )
 
     @cached_property

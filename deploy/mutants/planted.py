@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deploy.mutants.flows.failures import NAMED_FAILURES
 from deploy.mutants.flows.first_programs import FIRST_PROGRAMS
+from deploy.mutants.flows.lateness import OWN_LATENESS
 from deploy.mutants.flows.loops import OF_ITEMS
 from deploy.mutants.flows.named_values import NAMED_VALUES
 from deploy.mutants.flows.record_functions import RECORD_FUNCTIONS
@@ -60,6 +61,7 @@ MUTANTS = (
     *FIRST_PROGRAMS,
     *OF_ITEMS,
     *NAMED_VALUES,
+    *OWN_LATENESS,
     *FLOWS,
     *JOINS,
     *FETCHES,

@@ -319,8 +319,8 @@ JOINS = (
     Mutant(
         "a join sends the left side to all partitions, too",
         "holon/dataflow/adding.py",
-        'windows=windows, alone=True, name="join")',
-        'windows=windows, name="join")',
+        "windows=windows, alone=True, name=name",
+        "windows=windows, name=name",
         tests=JOIN_TESTS,
     ),
     Mutant(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
-from holon.dataflow.aggregations import Aggregation, LateRows, Results, Top
+from holon.dataflow.aggregations import Aggregation, Results, Top
 from holon.dataflow.data_driven.slices import DrivenSlices
 from holon.dataflow.data_driven.step import DrivenAggregation, flags_of
 from holon.dataflow.early.slices import EarlyWindows
@@ -21,6 +21,7 @@ from holon.dataflow.groups import (
     parts_of_key,
 )
 from holon.dataflow.joins.step import Join, JoinSide
+from holon.dataflow.late.rows import LateRows
 from holon.dataflow.row_types import MapColumns, OfType
 from holon.dataflow.sessions.step import SessionAggregation
 from holon.dataflow.steps import RowKind, RowStep, Sink, Step, United
@@ -28,6 +29,7 @@ from holon.files import Files
 from holon.formats.batch import Columns
 from wcrdt import Lattice
 from wcrdt.windows.assigners import Assigner
+from wcrdt.windows.durations import duration_ms
 from wcrdt.windows.sessions import Session
 
 S = TypeVar("S", bound=Step)
@@ -36,6 +38,17 @@ Windows = Assigner | Session
 
 def _refusal(where: str, what: str) -> FlowError:
     return FlowError(f"{where}: {what}")
+
+
+def _lateness_ms(lateness: int | str | None) -> int | None:
+    """Raises ``FlowError`` for what is no duration."""
+    try:
+        found = None if lateness is None else duration_ms(lateness)
+    except (TypeError, ValueError) as error:
+        raise FlowError(f"window ({caller()}): lateness: {error}") from error
+    if found is not None and found < 0:
+        raise FlowError(f"window ({caller()}): lateness is 0 or more, got {lateness!r}")
+    return found
 
 
 class FlowSteps(Protocol):
@@ -161,12 +174,19 @@ class Windowing(Hinting):
     }
 
     def __init__(
-        self, flow: FlowSteps, step: Step, key: Callable[[Any], Any] | None, windows: Windows, sharded: bool = False
+        self,
+        flow: FlowSteps,
+        step: Step,
+        key: Callable[[Any], Any] | None,
+        windows: Windows,
+        lateness: int | str | None,
+        sharded: bool = False,
     ) -> None:
         self._flow = flow
         self._step = step
         self._key = key
         self._windows = windows
+        self._lateness_ms = _lateness_ms(lateness)
         self._sharded = sharded
 
     def _agg(self, function: Callable[[Any], Any], columnar: bool) -> Step:
@@ -210,9 +230,12 @@ class Windowing(Hinting):
             raise refuse("a join sends the other stream to all partitions; leave sharded=True out")
         if self._key is None:
             raise refuse("a join is by key; put key_by() before window()")
-        left = JoinSide(number, place, self._step, key=self._key, windows=windows, alone=True, name="join")
+        late_ms, name = self._lateness_ms, "join"
+        left = JoinSide(
+            number, place, self._step, key=self._key, lateness_ms=late_ms, windows=windows, alone=True, name=name
+        )
         self._flow.added(left)
-        right = Join(number + 1, place, step, key=key, windows=windows, name="join", left=left)
+        right = Join(number + 1, place, step, key=key, windows=windows, lateness_ms=late_ms, name=name, left=left)
         right.out = Results(number + 1, place, None, of=right)
         self._flow.added(right)
         return right.out
@@ -258,6 +281,7 @@ class Windowing(Hinting):
             alone=self._alone,
             name=name,
             sharded=self._sharded,
+            lateness_ms=self._lateness_ms,
         )
         step.out = Results(number, place, None, of=step)
         self._flow.added(step)

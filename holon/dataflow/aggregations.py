@@ -54,7 +54,8 @@ class Aggregation(Step):
 
     ``key`` None: one group for all rows. ``result`` None: the key and the one value, or what of both there is.
     ``alone``: each partition by itself; ``sharded``: each answers for its keys. ``out`` is where its rows come from,
-    ``late`` where those come from that no window takes any more.
+    ``late`` where those come from that no window takes any more. ``lateness_ms`` None: the flow's;
+    ``extra_lateness_ms``: how much longer than others its windows stay open, which the flow finds out.
     """
 
     key: Callable[[Any], Any] | None = None
@@ -66,6 +67,8 @@ class Aggregation(Step):
     out: Entry | None = None
     late: Entry | None = None
     sharded: bool = False
+    lateness_ms: int | None = None
+    extra_lateness_ms: int = 0
 
     is_parting = False
     """Whether the rows of a window come in several parts."""
@@ -125,7 +128,8 @@ class Aggregation(Step):
         reasons = [reason for decision, reason in (*self._followed.values(), self.followed_result) if decision is None]
         found = f"{ROW_BY_ROW}{reasons[0]}" if reasons else "columns"
         panes = None if self.windows is None else panes_of(self.windows, self._bottom.combines)
-        return found if panes is None else f"{found}; {panes.count} windows that overlap share panes"
+        found += "" if panes is None else f"; {panes.count} windows that overlap share panes"
+        return found if self.lateness_ms is None else f"{found}; lateness {self.lateness_ms} ms"
 
     @property
     def _plain_result(self) -> Field | tuple[Leaf, ...]:
@@ -199,8 +203,9 @@ class Aggregation(Step):
         """A state of these windows and this stage."""
         assert self.windows is not None
         if self.alone:
-            return WLocal(bottom, self.windows, name=name)
-        return WCRDT(bottom, self.windows, stage=self.stage, sharded=sharded, name=name)
+            return WLocal(bottom, self.windows, extra_lateness=self.extra_lateness_ms, name=name)
+        extra_ms = self.extra_lateness_ms
+        return WCRDT(bottom, self.windows, stage=self.stage, sharded=sharded, extra_lateness=extra_ms, name=name)
 
     def further_states(self) -> Sequence[StateDeclaration]:
         """The states beside it."""
@@ -303,40 +308,6 @@ def _replaces_rows(step: Step | None) -> bool:
         return step.of is not None and not {*UPDATE_COLUMNS}.isdisjoint(step.of.flags)
     beside = step.others if isinstance(step, United) else ()
     return step is not None and any(map(_replaces_rows, (step.above, *beside)))
-
-
-@dataclass(eq=False)
-class LateRows(Entry):
-    """The rows that no window of an aggregation takes any more."""
-
-    of: Aggregation | None = None
-
-    verb = "late"
-
-    @property
-    def _input(self) -> Step:
-        assert self.of is not None and self.of.above is not None
-        return self.of.above
-
-    @property
-    def row_type(self) -> Any:
-        return self._input.row_type
-
-    @property
-    def is_checked(self) -> bool:
-        return self._input.is_checked
-
-    @property
-    def stage(self) -> int:
-        return self._input.stage
-
-    @property
-    def is_parted(self) -> bool:
-        return self._input.is_parted
-
-    @property
-    def after(self) -> int | None:
-        return None if self.of is None else self.of.number
 
 
 @dataclass(eq=False)

@@ -17,6 +17,7 @@ from holon.dataflow.data_driven.step import DrivenAggregation
 from holon.dataflow.errors import FlowError, Place, caller, not_callable
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.joins.step import Join
+from holon.dataflow.late.lateness import share_lateness
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Entry, Sink, Step, United, followed, type_at
 from holon.dataflow.streams import Stream
 from holon.errors import JobError
@@ -60,7 +61,7 @@ class Flow:
 
     Args:
         name: as of a ``Job``; it names topics, checkpoints and outputs.
-        lateness: how long after its end, in event time, a window still takes rows.
+        lateness: how long after its end, in event time, a window still takes rows, where its step does not say.
         on_error: what an input record does that makes a function raise: stop the job, or go to the dead-letter output.
             So does a row behind a window, with its step, key and window.
         columnar: a step that cannot work on columns is an error.
@@ -167,6 +168,7 @@ class Flow:
         if not sinks:
             raise FlowError(f"the flow {self.name!r} has no sink: nothing of it would leave")
         self._refuse_endless_windows()
+        lateness_ms = share_lateness(self._steps, self._lateness_ms)
         for step in self._steps:
             if isinstance(step, DrivenAggregation):
                 step.closes_at_end = self._is_bounded
@@ -187,7 +189,7 @@ class Flow:
             process_batch=compiled.process_batch,
             states=compiled.states,
             on_window=compiled.handlers,
-            allowed_lateness_ms=self._lateness_ms,
+            allowed_lateness_ms=lateness_ms,
             late_records="process",
             on_error=self._on_error,
         )

@@ -80,15 +80,17 @@ class Stream(RowVerbs, Generic[T]):
         self,
         windows: Assigner | Session | DataDriven[T],
         *,
+        lateness: int | str | None = None,
         early: int | str | None = None,
         updates: Updates | None = None,
     ) -> WindowedStream[None, T]:
         """Windows over all rows.
 
+        ``lateness``: how long after its end, in event time, a window still takes rows; None: as the flow says.
         ``early``: results at ends of slices so long, too, each of the rows that came in time before. They are marked
         by ``g.final``, and replace each other (``updates="upsert"``) or are taken back first (``"retract"``).
         """
-        return WindowedStream(self._flow, self._step, None, with_early(windows, early, updates))
+        return WindowedStream(self._flow, self._step, None, with_early(windows, early, updates), lateness)
 
     def per_partition(self) -> PartitionStream[T]:
         """The same rows, where windows are those of each partition by itself."""
@@ -126,15 +128,19 @@ class KeyedStream(Hinting, Generic[K, T]):
         self,
         windows: Assigner | Session | DataDriven[T],
         *,
+        lateness: int | str | None = None,
         early: int | str | None = None,
         updates: Updates | None = None,
     ) -> WindowedStream[K, T]:
         """A group for each key and window.
 
+        ``lateness``: how long after its end, in event time, a window still takes rows; None: as the flow says.
         ``early``: results at ends of slices so long, too, each of the rows that came in time before. They are marked
         by ``g.final``, and replace each other (``updates="upsert"``) or are taken back first (``"retract"``).
         """
-        return WindowedStream(self._flow, self._step, self._key, with_early(windows, early, updates), self._sharded)
+        return WindowedStream(
+            self._flow, self._step, self._key, with_early(windows, early, updates), lateness, self._sharded
+        )
 
 
 class ResultStream(LateVerb, Stream[U], Generic[U, T]):
@@ -246,15 +252,17 @@ class PartitionStream(RowVerbs, Generic[T]):
         self,
         windows: Assigner | Session | DataDriven[T],
         *,
+        lateness: int | str | None = None,
         early: int | str | None = None,
         updates: Updates | None = None,
     ) -> PartitionWindowedStream[None, T]:
         """Windows over all rows.
 
+        ``lateness``: how long after its end, in event time, a window still takes rows; None: as the flow says.
         ``early``: results at ends of slices so long, too, each of the rows that came in time before. They are marked
         by ``g.final``, and replace each other (``updates="upsert"``) or are taken back first (``"retract"``).
         """
-        return PartitionWindowedStream(self._flow, self._step, None, with_early(windows, early, updates))
+        return PartitionWindowedStream(self._flow, self._step, None, with_early(windows, early, updates), lateness)
 
     def all_partitions(self) -> Stream[T]:
         """The same rows, where windows are those of all partitions together."""
@@ -291,15 +299,17 @@ class PartitionKeyedStream(Hinting, Generic[K, T]):
         self,
         windows: Assigner | Session | DataDriven[T],
         *,
+        lateness: int | str | None = None,
         early: int | str | None = None,
         updates: Updates | None = None,
     ) -> PartitionWindowedStream[K, T]:
         """A group for each key and window.
 
+        ``lateness``: how long after its end, in event time, a window still takes rows; None: as the flow says.
         ``early``: results at ends of slices so long, too, each of the rows that came in time before. They are marked
         by ``g.final``, and replace each other (``updates="upsert"``) or are taken back first (``"retract"``).
         """
-        return PartitionWindowedStream(self._flow, self._step, self._key, with_early(windows, early, updates))
+        return PartitionWindowedStream(self._flow, self._step, self._key, with_early(windows, early, updates), lateness)
 
 
 class PartitionResultStream(LateVerb, PartitionStream[U], Generic[U, T]):

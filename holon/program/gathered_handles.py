@@ -19,6 +19,7 @@ from wcrdt.lattices.exact_sums.decimals import is_small
 from wcrdt.lattices.maps import KeyedMap
 from wcrdt.lattices.records import PairOf, Product, RecordOf
 from wcrdt.windows.assigners import Assigner, GlobalWindow, Sliding, Tumbling
+from wcrdt.windows.held_longer import HeldLonger
 
 E = TypeVar("E")
 V = TypeVar("V")
@@ -220,8 +221,9 @@ def windowed_handle(
     scope: PartitionAccess, name: str, bottom: Lattice[Any, Any], windows: Assigner, rows: GatheredRows | None
 ) -> WindowedHandle[Any, Any]:
     """The quickest handle of a state, of which ``rows`` gathers elements (None: nothing does)."""
-    if rows is None or type(windows) not in _LASTING:
-        return WindowedHandle(scope, name)
+    of_times = windows.windows if isinstance(windows, HeldLonger) else windows
+    if rows is None or type(of_times) not in _LASTING:
+        return WindowedHandle[Any, Any](scope, name).of_windows(windows)
     by_key = isinstance(rows, GatheredPairs)
     inner = bottom.inner if by_key and isinstance(bottom, KeyedMap) else bottom
     if isinstance(inner, Product) and type(inner) in (RecordOf, PairOf) and all(part.kinds for part in inner.parts):
@@ -230,4 +232,4 @@ def windowed_handle(
         kind = NumbersByKeyHandle if by_key else NumberHandle
     else:
         kind = GatheredHandle
-    return kind(scope, name, bottom, inner, rows)
+    return kind(scope, name, bottom, inner, rows).of_windows(windows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from holon.errors import TrackError
 from holon.program.access import DeclaredTrack, PartitionAccess
 from wcrdt.lattice import Lattice
-from wcrdt.windows.assigners import Window
+from wcrdt.windows.assigners import Assigner, Window
+from wcrdt.windows.held_longer import HeldLonger
 
 E = TypeVar("E")
 V = TypeVar("V")
@@ -37,25 +38,36 @@ class SafeRead(Generic[V]):
     def __await__(self) -> Generator[SafeRead[V], None, V]:
         handle, scope = self._handle, self._handle._scope
         scope.reads.pop(self, None)
-        scope.begin_await(handle.name, self.window)
+        held = handle.held(self.window)
+        scope.begin_await(handle.name, held)
         while not self.ready:
             yield self  # the partition waits until the frontier has passed the window
-        return scope.final_value(handle.name, self.window)
+        return scope.final_value(handle.name, held)
 
     @property
     def ready(self) -> bool:
         """True once the await would return at once."""
-        return self._handle._scope.is_final(self._handle.name, self.window)
+        return self._handle._scope.is_final(self._handle.name, self._handle.held(self.window))
 
 
 class WindowedHandle(Generic[E, V]):
     """A WCRDT or WLocal of the partition that is being processed."""
 
-    __slots__ = ("_scope", "name")
+    __slots__ = ("_later", "_scope", "name")
 
     def __init__(self, scope: PartitionAccess, name: str) -> None:
         self._scope = scope
         self.name = name
+        self._later: HeldLonger | None = None
+
+    def of_windows(self, windows: Assigner) -> Self:
+        """Itself, as that of a state of these windows, of which functions see the times that they have declared."""
+        self._later = windows if isinstance(windows, HeldLonger) else None
+        return self
+
+    def held(self, window: Window) -> Window:
+        """A window as all else knows it."""
+        return window if self._later is None else self._later.held(window)
 
     def insert(self, element: E, ts_ms: int) -> bool:
         """Insert for event time ``ts_ms`` (ms since 1970 UTC); False if it is too late for some of its windows.
@@ -121,7 +133,7 @@ class WindowedHandle(Generic[E, V]):
         It is shared: combine it into another one, but do not write it. Raises ``TrackError`` elsewhere, and what
         ``window_value`` raises.
         """
-        return self._scope.window_state(self.name, window)
+        return self._scope.window_state(self.name, self.held(window))
 
     def peek(self, window: Window) -> V | None:
         """The unsafe read: the value if the window is complete here and now, else None.
@@ -129,7 +141,7 @@ class WindowedHandle(Generic[E, V]):
         On the record track the answer depends on timing: what is computed from it may only go to
         ``Context.emit_nondeterministic``.
         """
-        return self._scope.peek(self.name, window)
+        return self._scope.peek(self.name, self.held(window))
 
     def increment_watermark(self, ts_ms: int) -> None:
         """Promise that this partition brings no event time below ``ts_ms`` any more (Holon, Table 1)."""

@@ -23,6 +23,7 @@ from holon.time.units import MAX_TS_MS
 from wcrdt.replica.replica import actor_of
 from wcrdt.replica.slots import RECORD_START, OwnTrack, PrivateTrack, start_of_stage
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+from wcrdt.windows.held_longer import held_longer_ms, shown
 
 if TYPE_CHECKING:
     from holon.program.handles import SafeRead
@@ -50,18 +51,15 @@ class Scope:
         self.replica = shared.replica
         self.window_retention_ms = window_retention_ms
         self.windowed = program.windowed()
-        bottoms = {name: decl.bottom for name, decl in self.windowed.items()}
-        self.record = OwnTrack(
-            RECORD_START, _only(bottoms, [n for n, d in self.windowed.items() if d.shared and d.stage == 0])
-        )
+        states = self.windowed.items()
+        self.record = OwnTrack(RECORD_START, {n: d.bottom for n, d in states if d.shared and d.stage == 0})
         self.answers = [
-            OwnTrack(start_of_stage(stage), _only(bottoms, [n for n, d in self.windowed.items() if d.stage > stage]))
+            OwnTrack(start_of_stage(stage), {n: d.bottom for n, d in states if d.stage > stage})
             for stage in range(program.last_stage + 1)
         ]
-        self.private = PrivateTrack(RECORD_START, _only(bottoms, [n for n, d in self.windowed.items() if not d.shared]))
+        self.private = PrivateTrack(RECORD_START, {n: d.bottom for n, d in states if not d.shared})
         self.own = OwnWindows(self.windowed, self.private)
-        first = [name for name, decl in self.windowed.items() if decl.stage == 0]
-        found = {name: gathering(bottoms[name]) for name in first}
+        found = {name: gathering(decl.bottom) for name, decl in states if decl.stage == 0}
         self.gathered: dict[str, GatheredRows] = {name: rows for name, rows in found.items() if rows is not None}
         self.open_from_ms, self.touched, self.wrote = NEVER_MS, True, True
         self.locals: dict[str, Any] = {}
@@ -207,7 +205,8 @@ class Scope:
         if self.track_name == "window":
             return ts_ms
         each = RowWatermarks(name, self.row_watermarks, len(ts_ms), rows).each()
-        return np.maximum(ts_ms, (self.watermark_ms if each is None else each) - self.replica.lateness_ms)
+        lateness_ms = self.replica.lateness_ms + held_longer_ms(self.windowed[name].windows)
+        return np.maximum(ts_ms, (self.watermark_ms if each is None else each) - lateness_ms)
 
     def _insert_rows(
         self, name: str, track: OwnTrack, actor: int, elements: Any, times: Any, watermarks: NDArray[np.int64] | None
@@ -321,13 +320,12 @@ class Scope:
                 self._refuse_window_read(name, window)
             return
         window_reads.check_awaited(name, decl.stage, decl.sharded)
+        named, closes_ms = shown(decl.windows, window), window.end_ms + self.replica.lateness_ms
         if not self._closed_at(window, self.next_watermark_ms):
-            window_reads.refuse_open(
-                self.partition, self.next_watermark_ms, name, window, window.end_ms + self.replica.lateness_ms
-            )
+            window_reads.refuse_open(self.partition, self.next_watermark_ms, name, named, closes_ms)
         if self._closed_at(Window(0, window.end_ms + self.window_retention_ms), self.entered_ms):
             window_reads.refuse_old(
-                self.partition, f"watermark {self.entered_ms}", name, window, self.window_retention_ms
+                self.partition, f"watermark {self.entered_ms}", name, named, self.window_retention_ms
             )
 
     def _reads_past(self, name: str, window: Window) -> bool:
@@ -337,10 +335,11 @@ class Scope:
         return window.end_ms + self.window_retention_ms >= now.end_ms
 
     def _refuse_window_read(self, name: str, window: Window) -> None:
-        now, stage = self.now
-        if self.windowed[name].stage <= stage and window.end_ms <= now.end_ms:
-            window_reads.refuse_old(self.partition, f"window {tuple(now)}", name, window, self.window_retention_ms)
-        window_reads.refuse_later_window(self.partition, self.now, name, self.windowed[name].stage, window)
+        (now, stage), decl = self.now, self.windowed[name]
+        named = shown(decl.windows, window)
+        if decl.stage <= stage and window.end_ms <= now.end_ms:
+            window_reads.refuse_old(self.partition, f"window {tuple(now)}", name, named, self.window_retention_ms)
+        window_reads.refuse_later_window(self.partition, self.now, name, decl.stage, named)
 
     # --- watermarks and taint -------------------------------------------------------------------------------------
 
@@ -394,7 +393,3 @@ class Scope:
             refuse_returned(outcome, function)
         if self.checkpointable.used:
             self.checkpointable.check(self.locals)
-
-
-def _only(bottoms: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    return {name: bottoms[name] for name in names}

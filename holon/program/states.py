@@ -20,6 +20,8 @@ from wcrdt.lattices.keyed.sharding import Sharding
 from wcrdt.lattices.maps import KeyedMap
 from wcrdt.windows.assigners import Assigner
 from wcrdt.windows.data_driven import DataDriven
+from wcrdt.windows.durations import duration_ms
+from wcrdt.windows.held_longer import HeldLonger
 from wcrdt.windows.panes import panes_of
 from wcrdt.windows.sessions import Session
 
@@ -60,7 +62,9 @@ class Windowed(StateDeclaration, Generic[E, V]):
     sharding: Callable[[int], Sharding] | None = None
     """Which of so many partitions answers for a key; None: the hash of the key decides."""
 
-    def __init__(self, bottom: Lattice[E, V], windows: Assigner, stage: int, name: str) -> None:
+    def __init__(
+        self, bottom: Lattice[E, V], windows: Assigner, stage: int, name: str, extra_lateness: int | str
+    ) -> None:
         given: object = bottom
         if not isinstance(given, Lattice) or given.to_wire() != given.bottom().to_wire():
             raise JobError(
@@ -74,11 +78,20 @@ class Windowed(StateDeclaration, Generic[E, V]):
         if not hasattr(windows, "windows_for"):
             raise JobError(f'{type(self).__name__} {name!r}: give windows, as Tumbling("10s"), not {windows!r}')
         self.bottom = bottom
-        self.windows = windows
-        self.panes = panes_of(windows, bottom.combines)
+        self.windows = self._held_longer(windows, extra_lateness, name)
+        self.panes = panes_of(self.windows, bottom.combines)
         """Those that its windows share; None: it has none."""
         self.stage = stage
         self.name = name
+
+    def _held_longer(self, windows: Assigner, extra_lateness: int | str, name: str) -> Assigner:
+        try:
+            by_ms = duration_ms(extra_lateness)
+        except (TypeError, ValueError) as error:
+            raise JobError(f"{type(self).__name__} {name!r}: extra_lateness: {error}") from error
+        if by_ms < 0:
+            raise JobError(f"{type(self).__name__} {name!r}: extra_lateness is 0 or more, got {extra_lateness!r}")
+        return HeldLonger(windows, by_ms) if by_ms else windows
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -102,20 +115,30 @@ class WCRDT(Windowed[E, V]):
         stage: 0, written while processing records; n, written by ``on_window`` handlers of stage n - 1 states.
         sharded: of a map, each partition answers for a share of the keys: handlers run on all partitions, and each
             reads its own keys. The hash of a key decides, as that of a record's key does where outputs are routed.
+        extra_lateness: how much longer than the job's ``allowed_lateness_ms`` its windows take records, in ms or as a
+            text (``"1m"``). They are answered later by as much; handlers see their times as ever. States into which
+            their handlers write need as much, or more.
         name: needed only outside of a class body.
     """
 
     shared = True
 
     def __init__(
-        self, bottom: Lattice[E, V], windows: Assigner, *, stage: int = 0, sharded: bool = False, name: str = ""
+        self,
+        bottom: Lattice[E, V],
+        windows: Assigner,
+        *,
+        stage: int = 0,
+        sharded: bool = False,
+        extra_lateness: int | str = 0,
+        name: str = "",
     ) -> None:
         if stage < 0:
             raise JobError(f"WCRDT {name!r}: stage must be 0 or more, got {stage}")
         given: object = bottom
         if sharded and not isinstance(given, KeyedMap):
             raise JobError(f"WCRDT {name!r}: sharded=True is for maps (MapOf, ColumnsOf), whose keys it distributes")
-        super().__init__(bottom, windows, stage, name)
+        super().__init__(bottom, windows, stage, name, extra_lateness)
         self.sharded = sharded
 
     def describe(self) -> str:
@@ -127,8 +150,10 @@ class WLocal(Windowed[E, V]):
 
     shared = False
 
-    def __init__(self, bottom: Lattice[E, V], windows: Assigner, *, name: str = "") -> None:
-        super().__init__(bottom, windows, 0, name)
+    def __init__(
+        self, bottom: Lattice[E, V], windows: Assigner, *, extra_lateness: int | str = 0, name: str = ""
+    ) -> None:
+        super().__init__(bottom, windows, 0, name, extra_lateness)
 
 
 class Local(StateDeclaration, Generic[T]):

@@ -26,6 +26,7 @@ from wcrdt.replica.replica import Replica
 from wcrdt.replica.slots import OwnTrack, Position
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 from wcrdt.windows.ends import EndIndex
+from wcrdt.windows.held_longer import shown
 
 Windows = dict[str, list[Window]]
 """Of one end, by state."""
@@ -205,6 +206,7 @@ class WindowTrack:
         self.scope.enter_window(window, stage)
         self.outbox.enter_window(window.end_ms)
         self.ctx.offset = -1
+        window = shown(self.scope.windowed[handler.state].windows, window)
         # As in Flink: the last time that lies inside; of windows that end later than any event, the last of all times.
         self.ctx.timestamp_ms = min(window.end_ms, MAX_TS_MS) - 1
         undoable = handler in self._undoable

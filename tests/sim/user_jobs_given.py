@@ -18,6 +18,8 @@ from holon import (
     Local,
     Output,
     ProcessingFunction,
+    Session,
+    Sliding,
     Source,
     Tumbling,
     Window,
@@ -88,6 +90,24 @@ RIGHT = {
     "guarded": sums("guarded", source(max_future_skew_ms=10)),
     "latest": sums("latest", source(start="latest", filter=lambda order: order.id % 3)),
 }
+
+
+def of_own_lateness() -> Job[Any]:
+    """Windows of one flow that take rows for different times after their ends, sharded and not, and windows behind."""
+    flow = Flow("lateness")
+    orders = flow.source("orders", Json(Order), time=lambda o: o.at, out_of_order=50)
+    quick = orders.key_by(lambda o: o.amount).window(Tumbling(1000))
+    quick.agg(lambda g: (g.window.end_ms, g.key, g.count())).sink("quick")
+    panes = orders.key_by(lambda o: o.amount, sharded=True).window(Sliding(2000, 500), lateness=3000)
+    rows = panes.agg(lambda g: (g.window.start_ms, g.window.end_ms, g.key, g.count(), g.max(lambda o: o.id)))
+    rows.sink("panes")
+    rows.window(Tumbling(4000)).agg(lambda g: (g.window.end_ms, g.sum(lambda row: row[3]))).sink("further")
+    visits = orders.key_by(lambda o: o.amount).window(Session(300), lateness=900)
+    visits.agg(lambda g: (g.key, g.window.start_ms, g.window.end_ms, g.count())).sink("visits")
+    return flow.job
+
+
+RIGHT["lateness"] = of_own_lateness()
 
 
 def by_batches() -> Job[Any]:

@@ -10,25 +10,28 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from wcrdt.windows.assigners import Assigner, Sliding, Tumbling, Window
+from wcrdt.windows.held_longer import HeldLonger, held_longer_ms
 
 LEAST_OVERLAP = 4
 """With fewer windows for each time, an insert into each of them costs less than putting panes together."""
 
 
 class Panes:
-    """The panes of ``windows``: of as many slides as one of these is long.
+    """The panes of ``windows``, which are held ``later_ms`` later: of as many slides as one of these is long.
 
     A state holds a pane beside its windows, under the last ``slide_ms`` of the last window that it is a part of. So it
     is told from a window by its length, and is held as long as a window needs it.
     """
 
-    __slots__ = ("_size_ms", "_slide_ms", "count", "slices")
+    __slots__ = ("_later_ms", "_size_ms", "_slide_ms", "count", "slices")
 
-    def __init__(self, windows: Sliding) -> None:
+    def __init__(self, windows: Sliding, later_ms: int = 0) -> None:
+        self._later_ms = later_ms
         self._size_ms, self._slide_ms = windows.size_ms, windows.slide_ms
         self.count = self._size_ms // self._slide_ms
         """Of one window."""
-        self.slices = Tumbling(self._slide_ms)
+        slices = Tumbling(self._slide_ms)
+        self.slices: Assigner = HeldLonger(slices, later_ms) if later_ms else slices
         """A row that comes in time for its slice belongs in the pane."""
 
     def pane(self, slice: Window) -> Window:
@@ -38,7 +41,10 @@ class Panes:
 
     def is_window(self, window: Window) -> bool:
         """Whether it is one that takes elements; others, panes too, never have a value."""
-        return window.end_ms - window.start_ms == self._size_ms and window.start_ms % self._slide_ms == 0
+        return (
+            window.end_ms - window.start_ms == self._size_ms
+            and (window.start_ms - self._later_ms) % self._slide_ms == 0
+        )
 
     def windows(self, held: Window) -> list[Window]:
         """The windows to which a pane, or a window that is held itself, belongs; by end."""
@@ -61,11 +67,12 @@ class Panes:
 
     def number(self, window: Window) -> int:
         """Of a window among all. Its first pane has the same among panes."""
-        return window.start_ms // self._slide_ms
+        return (window.start_ms - self._later_ms) // self._slide_ms
 
     def numbered(self, number: int) -> Window:
         """The pane with this number."""
-        return self.pane(Window(number * self._slide_ms, (number + 1) * self._slide_ms))
+        start_ms = number * self._slide_ms + self._later_ms
+        return self.pane(Window(start_ms, start_ms + self._slide_ms))
 
 
 def ended(panes: Panes | None, held: Window, after_ms: int, through_ms: int) -> Sequence[Window]:
@@ -91,6 +98,7 @@ def last_end(panes: Panes | None, held: Window, through_ms: int) -> int | None:
 
 def panes_of(windows: Assigner, combines: bool) -> Panes | None:
     """None where elements are inserted into each of their windows. ``combines``: as the lattice of the state."""
-    if type(windows) is not Sliding or not combines:
+    inner = windows.windows if isinstance(windows, HeldLonger) else windows
+    if type(inner) is not Sliding or not combines or inner.size_ms // inner.slide_ms < LEAST_OVERLAP:
         return None
-    return Panes(windows) if windows.size_ms // windows.slide_ms >= LEAST_OVERLAP else None
+    return Panes(inner, held_longer_ms(windows))

@@ -128,7 +128,9 @@ def _chosen(
             fields = options.pop("partition_by", "")
             found = job.outputs[names[0]]
             row = None if found.files is None else found.files.row
-            return {names[0]: (found, Files(to, partition_by=[*filter(None, fields.split(","))], row=row, **options))}
+            files = Files(to, partition_by=[*filter(None, fields.split(","))], row=row, **options)
+            job.check_folders(files)
+            return {names[0]: (found, files)}
         changed = {name: options.pop(name) for name in ("commit_after", "on_error") if name in options}
         if options:
             fail(2, f"--{sorted(options)[0].replace('_', '-')} belongs to --to PATH; the job declares the rest itself")

@@ -1,0 +1,1 @@
+"""Late rows, and how long windows wait for them."""
