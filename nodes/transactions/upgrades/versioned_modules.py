@@ -53,7 +53,8 @@ def _is_users(top: str) -> bool:
     spec = _plain_spec(top, None)
     if spec is None:
         return False
-    place = spec.origin or next((f"{each}/" for each in spec.submodule_search_locations or ()), None)
+    file = spec.origin if spec.has_location else None  # else it is built in, or frozen as ``os`` is, and has no file
+    place = file or next((f"{each}/" for each in spec.submodule_search_locations or ()), None)
     return room_at(top, place, frozenset()) is Room.USER
 
 

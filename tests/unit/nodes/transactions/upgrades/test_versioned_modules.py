@@ -126,6 +126,14 @@ def test_a_node_says_why_it_cannot_have_a_program_and_keeps_nothing_of_it(
     assert not [each for each in sys.modules if TWO in each]
 
 
+@pytest.mark.parametrize("name", ["os", "time", "sys", "itertools", "io", "abc", "os.path", "math", "collections.abc"])
+def test_a_version_shares_modules_of_python_that_are_built_in_or_frozen(package: Path, name: str) -> None:
+    """``os`` and ``time`` have no file to tell whose they are: each program that imported them was refused."""
+    with (package / "prices.py").open("a") as file:
+        file.write(f"import {name} as shared\n")
+    assert import_version("shop_of_versions.orders", ONE).prices.shared is importlib.import_module(name)
+
+
 def test_modules_of_holon_and_of_libraries_are_shared() -> None:
     import json
 
