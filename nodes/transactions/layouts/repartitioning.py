@@ -33,6 +33,8 @@ About = dict[str, str | int | list[str]]
 Told = TypeVar("Told", bound=msgspec.Struct)
 COMMAND = "repartition"
 """In place of a node's name."""
+SHOWN = 3
+"""Names of nodes in a message."""
 HEARTBEAT_WAIT_S = 2.0
 """Nodes write several heartbeats in that time."""
 _POLL_S = 0.2
@@ -269,7 +271,9 @@ class Repartitioning:
 
     def _check_alive(self) -> None:
         if not self._nodes_at_work() and not (self._waited_for_heartbeats() and self._nodes_at_work()):
-            raise RunFailed(f"no node of job {self._topics.job!r} runs: nothing was changed")
+            silent = ", ".join(sorted(self.read().members)[:SHOWN])
+            why = f"; each of {silent} has ended, or waits for room on the log" if silent else ""
+            raise RunFailed(f"no node of job {self._topics.job!r} runs: nothing was changed{why}")
 
     def _nodes_at_work(self) -> list[str]:
         wait_s = HEARTBEAT_WAIT_S if self.read().members else 0.0
