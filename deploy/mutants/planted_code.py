@@ -16,6 +16,13 @@ BEST = ("tests/unit/wcrdt/test_lattices_best.py",)
 
 CODE = (
     Mutant(
+        "LMDB makes the lock file of a new partition, with holes",
+        "nodes/log/embedded/folder.py",
+        '    create_lock_file(folder / "lock.mdb")  # LMDB maps',
+        "    # LMDB maps",
+        tests=("tests/unit/nodes/log/embedded/test_lock_files.py",),
+    ),
+    Mutant(
         "a version of a program has modules of its own of Python's without a file",
         "nodes/transactions/upgrades/versioned_modules.py",
         "    file = spec.origin if spec.has_location else None  #",
