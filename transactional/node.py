@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from transactional import events as e
 from transactional.epochs.appends import Append, AppendCommit, AppendEpochs
+from transactional.epochs.copies import MoveSteps
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import BadRecord, call_message, to_bytes
 from transactional.epochs.pieces import batch_messages, travelling
@@ -146,7 +147,7 @@ class TransactionNode:
             id_window=self.config.id_window,
             replied=event.replied,
             inline_bytes=self.config.inline_bytes,
-            copy_bytes=self.config.copy_bytes,
+            move_steps=MoveSteps(self.config.copy_bytes, self.config.slice_rows),
             new_store=self._new_store,
         )
         if self.ledger.sequencers + event.partition not in self.standbys:

@@ -10,9 +10,32 @@ RULE = "tests/unit/nodes/machine/ownership/test_code_rule.py::"
 DRIFT = "tests/unit/nodes/machine/test_partition_drift.py::"
 DIALOGUES = "tests/unit/nodes/machine/test_ownership_dialogues.py::"
 
+UPGRADES = "tests/unit/nodes/transactions/upgrades/"
+
 BEST = ("tests/unit/wcrdt/test_lattices_best.py",)
 
 CODE = (
+    Mutant(
+        "LMDB makes the lock file of a new partition, with holes",
+        "nodes/log/embedded/folder.py",
+        '    create_lock_file(folder / "lock.mdb")  # LMDB maps',
+        "    # LMDB maps",
+        tests=("tests/unit/nodes/log/embedded/test_lock_files.py",),
+    ),
+    Mutant(
+        "a version of a program has modules of its own of Python's without a file",
+        "nodes/transactions/upgrades/versioned_modules.py",
+        "    file = spec.origin if spec.has_location else None  #",
+        "    file = spec.origin  #",
+        tests=(UPGRADES + "test_versioned_modules.py",),
+    ),
+    Mutant(
+        "a program that never held fits a job that has gone on with another one",
+        "nodes/transactions/diagnosis.py",
+        "        if not has_been:\n",
+        "        if False:\n",
+        tests=(UPGRADES + "test_diagnosis.py",),
+    ),
     Mutant(
         "a node of a bounded run reads on before it knows of the end",
         "nodes/machine/workload.py",

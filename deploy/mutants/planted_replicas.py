@@ -306,7 +306,7 @@ LAYOUTS = (
             (
                 "keys that have moved away stay where they were, and no tombstone says so",
                 "transactional/state/moving.py",
-                "            self._store.apply(dict.fromkeys(gone[start : start + SLICE_ROWS]))\n",
+                "            self._store.apply(dict.fromkeys(gone[start : start + self._slice_rows]))\n",
                 "            pass\n",
             ),
             (

@@ -46,7 +46,9 @@ FIFTEENTH_SEED = 1 << 54
 SIXTEENTH_SEED = 1 << 55
 """Seeds from here on move keys of transactional fleets in portions, too."""
 SEVENTEENTH_SEED = 1 << 56
-"""New seeds are drawn from here on: transactional fleets spill their state, and call functions outside, too."""
+"""Seeds from here on let transactional fleets spill their state, and call functions outside, too."""
+EIGHTEENTH_SEED = 1 << 57
+"""New seeds are drawn from here on: moves of transactional fleets have more steps and portions, and meet upgrades."""
 TOPIC = "events"
 """The input of the jobs that simulation draws."""
 

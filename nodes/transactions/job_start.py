@@ -91,10 +91,13 @@ def check_layout(job: str, begun: m.JobStarted | None, mine: KeyLayout, has_held
     was, now = _lines(found), _lines(mine)
     if was != now and not (found.sequencers == mine.sequencers and has_held()):
         gone, come = [each for each in was if each not in now], [each for each in now if each not in was]
-        raise JobMismatch(
-            f"job {job!r} was started with {'; '.join(gone) or 'less'}, and has {'; '.join(come) or 'less'} now: a job "
-            f"keeps its operators and their partitions; give the program another name to start anew"
+        advice = (
+            "a job keeps its operators and their partitions; give the program another name to start anew"
+            if gone
+            else "holon txn upgrade adds operators to a job whose nodes are at work"
         )
+        before, after = "; ".join(gone) or "less", "; ".join(come) or "less"
+        raise JobMismatch(f"job {job!r} was started with {before}, and has {after} now: {advice}")
 
 
 def key_layout(job: str, begun: m.JobStarted | None) -> KeyLayout:

@@ -14,6 +14,7 @@ from nodes.transactions.layouts.repartitioning import Repartitioning
 from nodes.transactions.layouts.splitting import request_split
 from tests.sim.cut_off_callers import CutOffCallers
 from tests.sim.cut_off_log import CutOffLog
+from tests.sim.meeting_moves import MeetingMoves
 from tests.sim.moving_faults import REQUESTED, MovingFaults
 from tests.sim.transactions_met import Met
 from tests.unit.txn_stage import Stage
@@ -30,6 +31,7 @@ class LayoutCommands(Stage):
     control: ControlHistory
     callers: CutOffCallers
     faults: MovingFaults
+    meeting: MeetingMoves
     logs: dict[str, CutOffLog]
     met: Met
     done: tuple[bytes, Layout] | None = None
@@ -38,11 +40,11 @@ class LayoutCommands(Stage):
     def repartition(self) -> None:
         """Somebody requests another number of partitions, or a split, if none is under way; nodes see to the rest."""
         draw = self.layout_draw
-        splits = draw.random() < 0.5
+        splits = draw.random() < self.meeting.split_odds
         alone = not splits and len(self.operators) > 1 and self.parting_draw.random() < 0.5
         try:
             requests = Repartitioning(self.callers.command_log(), self.topics, clock_s=self.clock_s)
-            mode = self.mode_draw.choice(["stop", "online"])
+            mode = self.mode_draw.choice(self.meeting.modes)
             if splits:
                 partition = draw.randrange(requests.layout().partitions)
                 request_split(requests, self.topics.job, None, partition, draw.choice([None, None, 0, 1]), mode)
@@ -52,6 +54,7 @@ class LayoutCommands(Stage):
         except (RunFailed, SettingsError, LogError):
             return  # one is under way, there are as many, it is its own target, no node lives, or it is cut off
         self.faults.reached(REQUESTED, self.now_ms, self.logs)
+        self.meeting.requested()
         self.met.layouts += 1
         self.met.splits += splits
         self.met.alone += alone
@@ -72,7 +75,9 @@ class LayoutCommands(Stage):
 
     def check_layouts(self) -> None:
         """The layout of a number that control has is the one by which nodes move keys: the first of that number."""
-        newest = self.control.read().layouts.newest
+        control = self.control.read()
+        newest, drivers = control.layouts.newest, [self.nodes[name][0] for name in sorted(self.nodes)]
+        self.meeting.seen(control.programs.number, moves=control.layouts.open is not None, drivers=drivers)
         if newest is None:
             return
         text = bytes(newest.layout)

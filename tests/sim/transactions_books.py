@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
-from nodes.sim.case import SEVENTEENTH_SEED
+from nodes.sim.case import EIGHTEENTH_SEED, SEVENTEENTH_SEED
 from tests.sim.outside_world import TIMEOUT_S, OutsideWorld
 from tests.unit.txn_stage import counters, counters_v2
 from transactional import Context, Operator, Program
@@ -28,6 +28,8 @@ MOST_PAD = 300
 ENDED = "ExternalTimeout", "KeyError"
 """Kinds of what a transaction may be aborted with that calls outside."""
 RETRIED = 6
+HOP_ODDS = 0.0, 0.2, 0.7
+"""Of a request that increments, that its count decides which other key it calls: so a rerun may be postponed."""
 
 
 class Counters:
@@ -80,6 +82,7 @@ class Books(Counters):
         self._take_odds = draw.choice([0.0, 0.0, 0.05])
         self._via_odds = draw.choice([0.0, 0.1, 0.4])
         self._total_odds = draw.choice([0.0, 0.03, 0.1])
+        self._hop_odds = Random(seed ^ 0x40B5).choice(HOP_ODDS) if seed >= EIGHTEENTH_SEED else 0.0
         self._outside = outside
         self._hot = [key for key in self.keys if key.startswith("g0/")]
         self._taken: dict[str, list[int]] = {}
@@ -99,10 +102,19 @@ class Books(Counters):
         if draw.random() < self._take_odds:
             return WireRequest(name, operator, key, "take", [])
         self._added[operator, _group(key)] += 1
+        if self._hop_odds and draw.random() < self._hop_odds:
+            return WireRequest(name, operator, key, "hop", [self._targets(key)])
         if draw.random() < self._via_odds and (other := draw.choice(self.keys)) != key:
             self._added[self.operator_of[other], _group(other)] += 1
             return WireRequest(name, operator, key, "via", [self.operator_of[other], other, add])
         return WireRequest(name, operator, key, add, [1])
+
+    def _targets(self, key: str) -> list[list[str]]:
+        """Some others, of which the count decides; increments of all are requested, as far as a total may tell."""
+        others = [each for each in self.draw.sample(self.keys, min(8, len(self.keys))) if each != key]
+        for each in others:
+            self._added[self.operator_of[each], _group(each)] += 1
+        return [[self.operator_of[each], each] for each in others]
 
     def answered(self, request: WireRequest, outcome: Any) -> None:
         """As ``Counters.answered``."""
@@ -123,6 +135,11 @@ class Books(Counters):
             case "via":
                 super().answered(request, outcome[0])
                 self._told(request, request.args[1], outcome[1])
+            case "hop":
+                super().answered(request, outcome[0])
+                if outcome[1]:
+                    assert outcome[1] in [target for _, target in request.args[0]], f"{request.id}: {outcome}"
+                    super().acknowledge(*outcome[1:])
             case _:
                 self._told(request, key, outcome)
 
@@ -170,7 +187,8 @@ def versions(seed: int, partitions: int, operators: Sequence[str], outside: Outs
     """Of the program, by code."""
     if not is_booked(seed):
         return {"1": counters(JOB, partitions, operators), "2": counters_v2(JOB, partitions, operators)}
-    return {f"{number}": _program(partitions, operators, outside, number) for number in (1, 2)}
+    hops = seed >= EIGHTEENTH_SEED
+    return {f"{number}": _program(partitions, operators, outside, number, hops=hops) for number in (1, 2)}
 
 
 def check_replies(outcomes: Iterable[tuple[str, object]]) -> None:
@@ -180,12 +198,12 @@ def check_replies(outcomes: Iterable[tuple[str, object]]) -> None:
         assert known.setdefault(name, outcome) == outcome, f"{name} has the replies {known[name]!r} and {outcome!r}"
 
 
-def _program(partitions: int, operators: Sequence[str], outside: OutsideWorld, version: int) -> Program:
-    made = [_operator(name, partitions, version) for name in operators]
+def _program(partitions: int, operators: Sequence[str], outside: OutsideWorld, version: int, *, hops: bool) -> Program:
+    made = [_operator(name, partitions, version, hops=hops) for name in operators]
     return Program(JOB, made, externals=[outside.charge], version=version)
 
 
-def _operator(name: str, partitions: int, version: int) -> Operator:
+def _operator(name: str, partitions: int, version: int, *, hops: bool) -> Operator:
     """Its state is a count, the last answer from outside, and a text: a list in version 1, and in 2 by names."""
 
     def shaped(count: int, told: int, pad: str) -> Any:
@@ -210,6 +228,13 @@ def _operator(name: str, partitions: int, version: int) -> Operator:
     async def via(ctx: Context, operator: str, key: str, function: str) -> list[Any]:
         return [added(ctx, 1), await ctx.call(operator, key, function, [1])]
 
+    async def hop(ctx: Context, targets: list[list[str]]) -> list[Any]:
+        count = added(ctx, 1)
+        if not targets:
+            return [count, "", 0]
+        operator, key = targets[count % len(targets)]
+        return [count, key, await ctx.call(operator, key, "add", [1])]
+
     async def take(ctx: Context) -> int:
         count = parts(ctx.get(shaped(0, 0, "")))[0]
         ctx.delete()
@@ -219,7 +244,7 @@ def _operator(name: str, partitions: int, version: int) -> Operator:
         return sum(parts(value)[0] for _, value in ctx.scan(f"{_group(ctx.key)}/"))
 
     operator = Operator(name, partitions=partitions, colocate="/", upgrade=lambda value, before: shaped(*parts(value)))
-    for function in (add, ask, via, take, total):
+    for function in (add, ask, via, take, total, *((hop,) if hops else ())):
         operator.register(function)
     return operator
 

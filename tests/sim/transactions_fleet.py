@@ -5,6 +5,7 @@ Whole nodes (driver, claims, checkpoints) on a log in memory; all faults are dra
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -19,6 +20,7 @@ from nodes.transactions.driver import TransactionDriver
 from tests.sim.cut_off_callers import CutOffCallers
 from tests.sim.cut_off_log import CutOffLog
 from tests.sim.full_disks import FullAtTimes, FullDisks, Killed
+from tests.sim.meeting_moves import MeetingMoves
 from tests.sim.moving_faults import MovingFaults
 from tests.sim.outside_world import NodeCalls, OutsideWorld
 from tests.sim.recorded_log import RecordedLog
@@ -68,6 +70,8 @@ class Fleet(ServedFleet):
         self.layout_odds = self.layout_draw.choice([0.0, 0.005, 0.02])
         self.mode_draw = Random(seed ^ 0xC0F7)  # and this
         self.strain_draw = Random(seed ^ 0x57A44)  # and this
+        self.met = Met()
+        self.meeting = MeetingMoves(seed, self.met)
         self.share = self.strain_draw.choice([1.0, 1.0, 0.3, 0.1])  # of the turns that a node gets
         backlog = self.strain_draw.choice([0, 0, 40, 150])  # requests that are there before any node is
         self._configure(seed)
@@ -85,15 +89,14 @@ class Fleet(ServedFleet):
         self.faults = MovingFaults(seed, self.topics, self.store, trims=bool(self.trim_ms))
         calls = self.step, self.repartition, self.is_settled
         self.callers = CutOffCallers(seed, self.log, lambda: self.now_ms, *calls)
-        if self.callers.has_rivals:
-            self.layout_odds = max(self.layout_odds, RIVAL_ODDS)
+        least_odds = RIVAL_ODDS if self.callers.has_rivals else 0.0
+        self.layout_odds = max(self.layout_odds, least_odds, self.meeting.layout_odds)
         self.client = TransactionClient(self.callers.client_log, clock_s=self.clock_s)
         self.late_ms = draw.choice([0, 0, 10, 60])  # at most, until what is sent arrives
         self.promoted: dict[str, int] = {}
         self.doomed: dict[str, tuple[int, str]] = {}  # when a node dies, and why
         self.births: list[int] = []
         self.born = 0
-        self.met = Met()
         self.asked = 0
         self.sent: dict[str, WireRequest] = {}
         self.outcomes: dict[str, Any] = {}  # of requests that the end of a run waits for
@@ -121,12 +124,14 @@ class Fleet(ServedFleet):
         few_bytes = [30, 5, 1] if seed >= SIXTEENTH_SEED else []
         few_bytes = [400, 100, 20] if seed >= SEVENTEENTH_SEED else few_bytes
         portion_bytes = Random(seed ^ 0x57A6E).choice([PORTION_BYTES, *few_bytes])
+        portion_bytes = self.meeting.portion_bytes if self.meeting.is_drawn else portion_bytes
         self.config = replace(
             self.config,
             max_requests=max_requests,
             copy_bytes=copy_bytes,
             copy_window_bytes=copy_bytes * window_times,
             portion_bytes=portion_bytes,
+            slice_rows=self.meeting.slice_rows,
         )
 
     # --- nodes ------------------------------------------------------------------------------------------------------
@@ -136,12 +141,18 @@ class Fleet(ServedFleet):
         self.start(f"node-{self.born:03}")
 
     def log_of(self, name: str) -> Log:
-        arrived = lambda topic, values: self.faults.arrived(topic, values, self.now_ms, self.logs)  # noqa: E731
-        late = FullAtTimes(self.log, lambda: self.now_ms, lambda: self.draw.randrange(self.late_ms + 1), arrived)
+        late = FullAtTimes(self.log, lambda: self.now_ms, lambda: self.draw.randrange(self.late_ms + 1), self._arrived)
         self.logs[name] = late
         made = self.disks.patient(late, name, lambda: name in self.nodes, lambda: name in self.leaving)
         self.node_logs[name] = made
         return made
+
+    def _arrived(self, topic: str, values: Iterable[bytes]) -> None:
+        self.faults.arrived(topic, values, self.now_ms, self.logs)
+        if topic == self.topics.calls:
+            self.meeting.arrived(values)
+        elif topic == self.topics.control:
+            self.meeting.portion_ended(values)
 
     def new_store_of(self, name: str) -> NewStore:
         return self.spilled.new_store(name)
@@ -307,7 +318,7 @@ class Fleet(ServedFleet):
             self.busy_until = number + draw.choice([5, 40, 200])
         if number < self.busy_until and draw.random() < 0.3:
             self.ask(draw.randrange(1, 10))
-        if self.upgrade_draw.random() < self.upgrade_odds:
+        if self.upgrade_draw.random() < self.upgrade_odds or self.meeting.upgrade_is_due():
             with suppress(LogError):  # it is cut off
                 self.propose()
         if self.layout_draw.random() < self.layout_odds:

@@ -38,6 +38,10 @@ class Met:
     full_spills: int = 0
     spilled_layouts: int = 0
     outside_layouts: int = 0
+    portions_ended: int = 0
+    upgraded_moves: int = 0
+    moved_calls: int = 0
+    moved_postponed: int = 0
     outside: int = 0
     again: int = 0
     late: int = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import chain
+from typing import NamedTuple
 
 from transactional.epochs.layout_messages import Addressed, Copied, CopyArrived, Item, NewLayout, PlannedLayout
 from transactional.layout_history import LayoutHistory
@@ -20,8 +21,20 @@ COPY_WINDOW_BYTES = 1 << 22
 """Of a batch at most: so much is copied in one round trip of the log."""
 PORTION_BYTES = 32 << 20
 """Of an online move, about, for each node: more go in portions, so that no node has much of the state twice."""
+SLICE_ROWS = 2_000
+"""Of rows in one step: heartbeats, and the node's other partitions, wait for no more."""
 SWEEPS = 2
 """The second one has what changed during the first, so little is left for the move itself."""
+
+
+class MoveSteps(NamedTuple):
+    """How much of a move one step does."""
+
+    copy_bytes: int = COPY_BYTES
+    slice_rows: int = SLICE_ROWS
+
+
+ANY_STEPS = MoveSteps()
 
 
 class Sweep:

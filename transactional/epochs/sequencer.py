@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from transactional.conflicts.nondeterminism import cut_otherwise
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
-from transactional.epochs.copies import COPY_BYTES, COPY_WINDOW_BYTES, PORTION_BYTES
+from transactional.epochs.copies import COPY_BYTES, COPY_WINDOW_BYTES, PORTION_BYTES, SLICE_ROWS
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import Addressed, Cut, Forward, Kind, Request, addressed, to_bytes
 from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES
@@ -32,6 +32,7 @@ class EpochConfig:
     them have at most ``inline_bytes``, an even share for each; the same on all nodes. Records of more than
     ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``. Ahead of a move a partition copies
     ``copy_bytes`` in a step, and up to ``copy_window_bytes`` in a batch; about ``portion_bytes`` a node move at once.
+    A step of a move looks through ``slice_rows`` keys.
     ``answer_key``: the job's, with which nodes prove that they have written what came of external calls; empty: none is
     required.
     """
@@ -47,6 +48,7 @@ class EpochConfig:
     copy_bytes: int = COPY_BYTES
     copy_window_bytes: int = COPY_WINDOW_BYTES
     portion_bytes: int = PORTION_BYTES
+    slice_rows: int = SLICE_ROWS
     answer_key: bytes = field(default=b"", repr=False)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
-from transactional.epochs.copies import Pending, SourceCopies
+from transactional.epochs.copies import MoveSteps, Pending, SourceCopies
 from transactional.epochs.layout_messages import Addressed, Copied, CopyArrived, Item, copies_epoch
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import MovedState, ReplyState, to_bytes
@@ -88,8 +88,9 @@ class Copying:
     ``moving``: all that move, where they were looked for.
     """
 
-    def __init__(self, ledger: Ledger, number: int, copy_bytes: int) -> None:
-        self._copy_bytes = copy_bytes
+    def __init__(self, ledger: Ledger, number: int, steps: MoveSteps) -> None:
+        self._copy_bytes = steps.copy_bytes
+        self._slice_rows = steps.slice_rows
         self.written: dict[Item, int] = {}
         self._ledger = ledger
         self._number = number
@@ -206,7 +207,7 @@ class Copying:
         """Whether it has more to send; False too while it waits for the batch of another owner, or long for arrival."""
         copies = self._ledger.copies.of(self._layout, self._number)
         if self.moving is None:
-            self.moving = MovingItems(self._number, plan.change.after, store, replies)
+            self.moving = MovingItems(self._number, plan.change.after, store, replies, self._slice_rows)
         if not self.moving.find():
             return True
         if not self._is_free(copies, out):

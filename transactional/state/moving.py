@@ -13,6 +13,7 @@ from itertools import islice
 
 from transactional.conflicts.nondeterminism import Nondeterministic
 from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
+from transactional.epochs.copies import MoveSteps
 from transactional.epochs.layout_messages import Addressed, Handover
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import MovedState, ReplyState, to_bytes
@@ -23,7 +24,6 @@ from transactional.operators import StateKey
 from transactional.requests.replies import ReplyBook, entity_of
 from transactional.state.copying import Copying, covers
 from transactional.state.moving_items import (
-    SLICE_ROWS,
     is_copied_ahead,
     is_key,
     item_of_key,
@@ -53,12 +53,13 @@ class Leaving:
 class Moves:
     """All moves of one partition, one after the other. ``done_before``: this epoch; its state is changed for that."""
 
-    def __init__(self, ledger: Ledger, number: int, copy_bytes: int) -> None:
+    def __init__(self, ledger: Ledger, number: int, steps: MoveSteps) -> None:
         self.done_before = 0
         self._ledger = ledger
         self._number = number
         self._move: Move | None = None
-        self.copying = Copying(ledger, number, copy_bytes)
+        self._slice_rows = steps.slice_rows
+        self.copying = Copying(ledger, number, steps)
 
     @property
     def are_sending(self) -> bool:
@@ -78,7 +79,7 @@ class Moves:
         if self._move is None:
             if ledger.logged < epoch - 1:
                 return None  # else others could count on what is lost with this node
-            self._move = Move(ledger, self._number, epoch, change, store, replies, self.copying)
+            self._move = Move(ledger, self._number, epoch, change, store, replies, self.copying, self._slice_rows)
         if self._move.sends:
             self._move.advance(out)
             return None if self._move.sends else 0
@@ -104,7 +105,9 @@ class Move:
         store: Store | SpillingStore,
         replies: ReplyBook,
         copying: Copying,
+        slice_rows: int,
     ) -> None:
+        self._slice_rows = slice_rows
         self._ledger = ledger
         self._number = number
         self._epoch = epoch
@@ -130,8 +133,8 @@ class Move:
         """Take what others have sent, and forget what has left; gives how many keys that concerns."""
         gone = [key for keys in self._leaving.keys.values() for key in keys]
         self._store.forget_order()
-        for start in range(0, len(gone), SLICE_ROWS):
-            self._store.apply(dict.fromkeys(gone[start : start + SLICE_ROWS]))
+        for start in range(0, len(gone), self._slice_rows):
+            self._store.apply(dict.fromkeys(gone[start : start + self._slice_rows]))
         if self._number >= self._change.after.partitions:
             self._leaving.requests.update((s, given.id) for s, _, given in self._replies.remembered())
         if self._leaving.requests:
@@ -155,7 +158,7 @@ class Move:
             self._store.apply(rows)
             return len(rows)
         taken = iter(rows.items())
-        while some := dict(islice(taken, SLICE_ROWS)):
+        while some := dict(islice(taken, self._slice_rows)):
             self._store.apply(some)
         return len(rows)
 
@@ -197,11 +200,11 @@ class Move:
             return
         after, here, found = self._change.after, self._number, self._leaving.keys
         rows = iter(self._store.everything())
-        while some := [key for key, _ in islice(rows, SLICE_ROWS)]:
+        while some := [key for key, _ in islice(rows, self._slice_rows)]:
             for key, to in zip(some, after.place_all(some), strict=True):
                 if to != here:
                     found.setdefault(to, []).append(key)
-            if len(some) == SLICE_ROWS:
+            if len(some) == self._slice_rows:
                 yield None
 
     def _find_rest(self) -> None:

@@ -13,10 +13,8 @@ from transactional.requests.replies import ReplyBook, entity_of
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
 
-SLICE_ROWS = 2_000
-"""Of rows in one step: heartbeats, and the node's other partitions, wait for no more."""
 FIND_REPLIES = 500
-"""As ``SLICE_ROWS``, of replies whose homes are asked for one by one: a hash in Python costs 2 to 3 µs."""
+"""As ``slice_rows``, of replies whose homes are asked for one by one: a hash in Python costs 2 to 3 µs."""
 REPLY_BYTES = 96
 """Of a remembered reply beside its texts."""
 ENTITY = -1
@@ -59,16 +57,19 @@ def home_of_reply(after: Placement, given: ReplyState) -> int | None:
 class MovingItems:
     """Of partition ``here``. ``keys`` by destination; ``names``: sequencer and id of a request, and its destination.
 
-    Some of the names may be of replies that are not remembered any more.
+    Some of the names may be of replies that are not remembered any more. ``slice_rows``: keys of one step.
     """
 
-    def __init__(self, here: int, after: Placement, store: Store | SpillingStore, replies: ReplyBook) -> None:
+    def __init__(
+        self, here: int, after: Placement, store: Store | SpillingStore, replies: ReplyBook, slice_rows: int
+    ) -> None:
         self.keys: dict[int, dict[StateKey, None]] = {}  # no sets: checkpoints hold them in this order
         self.names: dict[tuple[int, str], int] = {}
         self.is_found = False
         self._here = here
         self._after = after
         self._deleted: set[StateKey] = set()  # since the search began
+        self._slice_rows = slice_rows
         self._search = self._found(store.keys(), list(replies.remembered()))
 
     def find(self) -> bool:
@@ -99,8 +100,8 @@ class MovingItems:
 
     def _found(self, keys: list[StateKey], replies: list[tuple[int, int, ReplyState]]) -> Iterator[None]:
         here, gone = self._here, self._deleted
-        for start in range(0, len(keys), SLICE_ROWS):
-            some = keys[start : start + SLICE_ROWS]
+        for start in range(0, len(keys), self._slice_rows):
+            some = keys[start : start + self._slice_rows]
             for key, to in zip(some, self._after.place_all(some), strict=True):
                 if to != here and key not in gone:
                     self.keys.setdefault(to, {})[key] = None

@@ -14,7 +14,7 @@ from transactional.conflicts.detection import Received, Reexecution
 from transactional.conflicts.nondeterminism import parted, timed_out_alone
 from transactional.conflicts.read_set_snapshots import read_set_snapshot_of
 from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
-from transactional.epochs.copies import COPY_BYTES
+from transactional.epochs.copies import ANY_STEPS, MoveSteps
 from transactional.epochs.epoch import Epoch
 from transactional.epochs.ledger import FIRST_EPOCH, Ledger
 from transactional.epochs.messages import (
@@ -67,7 +67,7 @@ class StatePartition:
         id_window: int,
         replied: tuple[int, int] = (0, 0),
         inline_bytes: int = 0,
-        copy_bytes: int = COPY_BYTES,
+        move_steps: MoveSteps = ANY_STEPS,
         new_store: Callable[[], Store | SpillingStore] = Store,
     ) -> None:
         self.ledger = ledger
@@ -92,7 +92,7 @@ class StatePartition:
         self.writes = 0
         self._snapshot_request = SnapshotRequest()
         self._caution = Caution(ledger.crashing, number)
-        self._moves = Moves(ledger, number, copy_bytes)
+        self._moves = Moves(ledger, number, move_steps)
 
     # --- the log ----------------------------------------------------------------------------------------------------
 

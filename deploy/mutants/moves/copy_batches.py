@@ -7,10 +7,26 @@ from deploy.mutants.model import Mutant
 COPYING = "transactional/state/copying.py"
 PIECES = "transactional/epochs/pieces.py"
 SIZES = "nodes/transactions/layouts/batch_sizes.py"
+SLICES = ("tests/unit/nodes/transactions/layouts/test_slices.py",)
 BATCHES = ("tests/unit/transactional/test_copy_batches.py",)
 PACED = ("tests/unit/nodes/transactions/layouts/test_batch_sizes.py",)
 
 COPY_BATCHES = (
+    *(
+        Mutant(name, "transactional/state/moving.py", old, new, tests=SLICES)
+        for name, old, new in (
+            (
+                "what leaves is looked for in one slice of keys",
+                "        while some := [key for key, _ in islice(rows, self._slice_rows)]:\n",
+                "        if some := [key for key, _ in islice(rows, self._slice_rows)]:\n",
+            ),
+            (
+                "a store that spills takes one slice of what comes",
+                "        while some := dict(islice(taken, self._slice_rows)):\n",
+                "        if some := dict(islice(taken, self._slice_rows)):\n",
+            ),
+        )
+    ),
     *(
         Mutant(name, COPYING, old, new, tests=BATCHES)
         for name, old, new in (

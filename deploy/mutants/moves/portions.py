@@ -9,7 +9,17 @@ _PORTIONS = "nodes/transactions/layouts/portions.py"
 _PROPOSING = "nodes/transactions/layouts/proposing.py"
 _TESTS = ("tests/unit/nodes/transactions/layouts/test_portions.py",)
 
+_REPARTITIONING = "nodes/transactions/layouts/repartitioning.py"
+_FULL = ("tests/unit/nodes/transactions/layouts/test_repartitioning.py",)
+
 PORTIONS = (
+    Mutant(
+        "a command takes nodes that wait for room for nodes that do not run",
+        _REPARTITIONING,
+        " and not (self._waited_for_heartbeats() and self._nodes_at_work())",
+        "",
+        tests=_FULL,
+    ),
     Mutant(
         "a portion moves keys that have their last homes already",
         _PORTIONS,

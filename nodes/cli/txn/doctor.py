@@ -34,7 +34,7 @@ def doctor(
 
     loaded = program_named(program)
     with open_settings_log(settings) as log:
-        found = diagnose(log, loaded)
+        found = diagnose(log, loaded, program)
     if as_json:
         emit_json(found)
     else:
@@ -48,6 +48,7 @@ def _lines(found: Diagnosis) -> Iterator[str]:
     words = {
         "new": "has not begun on this log",
         "same": "goes on with this code",
+        "held": f"has gone on from this code to {found.in_force}, which a node that is started with it loads",
         "other": f"was run with other code; other is {found.changed}",
         "unknown": "was begun by another release",
     }

@@ -234,6 +234,7 @@ def _build_topic(folder: Path, meta: TopicMeta) -> None:
 def build_partition(folder: Path) -> None:
     """An empty environment in a new folder."""
     folder.mkdir(mode=0o700)
+    create_lock_file(folder / "lock.mdb")  # LMDB maps what is there: one of its own has holes (SIGBUS on a full disk)
     lmdb.open(str(folder), mode=0o600, lib_version=ENGINE).close()
     (folder / "lock.mdb").unlink()
     create_lock_file(folder / "lock.mdb")
@@ -258,7 +259,11 @@ def create_lock_file(path: Path) -> None:
     except FileExistsError:
         return
     try:
-        os.write(descriptor, bytes(LOCK_FILE_BYTES))
+        if os.write(descriptor, bytes(LOCK_FILE_BYTES)) < LOCK_FILE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError:
+        path.unlink()  # or the next process would map what there is of it
+        raise
     finally:
         os.close(descriptor)
 

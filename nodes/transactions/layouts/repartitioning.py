@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from nodes.errors import RunFailed, SettingsError, UnknownName
-from nodes.log.contract import Log, LogError, TopicPartition
+from nodes.log.contract import Log, LogError, LogFull, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.ownership.commands import LAYOUT
 from nodes.machine.ownership.layouts import LayoutOutcome, LayoutProgress, ProposedLayout, outcome_of
@@ -31,11 +31,15 @@ Mode = Literal["stop", "online"]
 """online: keys are copied while transactions run, and only what changed meanwhile waits for the move."""
 About = dict[str, str | int | list[str]]
 Told = TypeVar("Told", bound=msgspec.Struct)
+COMMAND = "repartition"
+"""In place of a node's name."""
+SHOWN = 3
+"""Names of nodes in a message."""
 HEARTBEAT_WAIT_S = 2.0
 """Nodes write several heartbeats in that time."""
 _POLL_S = 0.2
 _AGAIN_S = 1.0
-"""Between two attempts to enlarge a topic."""
+"""Between two attempts to enlarge a topic, or to append to a log without room."""
 
 
 class NotRepartitioned(RunFailed):
@@ -68,7 +72,8 @@ class Repartitioned(msgspec.Struct):
 class Repartitioning:
     """Requests of one job. Reads control, and writes there. ``sleep``: seconds, between two attempts; by ``clock_s``.
 
-    ``patience_s``: so long a topic that cannot be enlarged is tried again; ``tell``: what is waited for.
+    ``patience_s``: so long a topic that cannot be enlarged, and a log without room, are tried again; ``tell``: what is
+    waited for.
     """
 
     def __init__(
@@ -82,7 +87,8 @@ class Repartitioning:
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         begun = started(log, topics)
-        self._patience_s = patience_s
+        self._left_s = patience_s
+        self._told = ""
         self._tell = tell
         self._sleep = sleep
         self._clock_s = clock_s
@@ -188,7 +194,7 @@ class Repartitioning:
         made = ProposedLayout(after.number, units, raw, about, mode == "online", parted=after.is_parted)
         argument = msgspec.json.encode(made).decode()
         name = LAYOUT if made.format == m.LAYOUTS_VERSION else m.ONLINE_LAYOUT  # the name decides the format
-        self._log.append(self._topics.control, 0, [m.encode(m.Command(FIRST_INCARNATION, name, argument))])
+        self._append(self._topics.control, m.encode(m.Command(FIRST_INCARNATION, name, argument)))
         if self._requested() != made:
             raise RunFailed(_under_way(self._history.ownership) or "another request came first: see holon txn layout")
         return made
@@ -200,22 +206,36 @@ class Repartitioning:
 
     def _enlarge(self, partitions: int) -> bool:
         """Whether it was waited for. A topic that is larger than it need be does no harm if this is interrupted."""
-        waited_s, told = 0.0, ""
-        missing = list(self._topics.of_state_partitions)
+        waits, missing = False, list(self._topics.of_state_partitions)
         while missing:
             try:
                 if self._log.partitions(missing[0]) < partitions:
                     self._log.add_partitions(missing[0], partitions)
                 del missing[0]
             except LogError as error:
-                if waited_s >= self._patience_s:
-                    raise
-                text = f"waits for topic {missing[0]!r} to get {_partitions(partitions)}: {error}"
-                if text != told:
-                    self._tell(told := text)
-                self._sleep(_AGAIN_S)
-                waited_s += _AGAIN_S
-        return waited_s > 0
+                waits = self._waits(f"topic {missing[0]!r} to get {_partitions(partitions)}: {error}", error)
+        return waits
+
+    def _append(self, topic: str, record: bytes) -> bool:
+        """Whether it was waited for room: a refused append leaves nothing."""
+        waits = False
+        while True:
+            try:
+                self._log.append(topic, 0, [record])
+                return waits
+            except LogFull as error:
+                waits = self._waits(f"room on the log, and nothing is requested until then: {error}", error)
+
+    def _waits(self, what: str, error: LogError) -> bool:
+        """True, a moment later. Raises the error at the end of all patience."""
+        if self._left_s <= 0:
+            raise error
+        if what != self._told:
+            self._tell(f"waits for {what}")
+            self._told = what
+        self._sleep(_AGAIN_S)
+        self._left_s -= _AGAIN_S
+        return True
 
     def wait(
         self, made: ProposedLayout, told: Repartitioned, timeout_s: float, tell: Callable[[str], None] | None = None
@@ -250,9 +270,21 @@ class Repartitioning:
             raise RunFailed(text)
 
     def _check_alive(self) -> None:
+        if not self._nodes_at_work() and not (self._waited_for_heartbeats() and self._nodes_at_work()):
+            silent = ", ".join(sorted(self.read().members)[:SHOWN])
+            why = f"; each of {silent} has ended, or waits for room on the log" if silent else ""
+            raise RunFailed(f"no node of job {self._topics.job!r} runs: nothing was changed{why}")
+
+    def _nodes_at_work(self) -> list[str]:
         wait_s = HEARTBEAT_WAIT_S if self.read().members else 0.0
-        if not nodes_at_work(self._log, self._topics, self.read, wait_s, bool, self._clock_s):
-            raise RunFailed(f"no node of job {self._topics.job!r} runs: nothing was changed")
+        return nodes_at_work(self._log, self._topics, self.read, wait_s, bool, self._clock_s)
+
+    def _waited_for_heartbeats(self) -> bool:
+        """Whether heartbeats of members found no room. One that does not count shows that, and changes nothing."""
+        if self._left_s <= 0 or not self.read().members:
+            return False
+        uncounted = m.Heartbeat(m.UNCOUNTED_INCARNATION, COMMAND, 0)
+        return self._append(self._topics.heartbeats, m.encode(uncounted))
 
 
 def changed_layout(

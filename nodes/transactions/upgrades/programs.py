@@ -34,6 +34,14 @@ def version_record(named: NamedProgram) -> ProgramVersion:
         raise ProgramMissing(f"program {named.reference} is described as this release cannot read: {error}") from None
 
 
+def never_held(holds: ProgramVersion, reference: str, code: str) -> str:
+    """The error for a node with a program that the job has never gone on with, where ``holds`` holds by an upgrade."""
+    return (
+        f"job {holds.name!r} goes on with {holds}, and was never {reference} (code {code}): start this node with "
+        f"{holds.reference}, then holon txn upgrade {reference}; --accept-code runs it in the place of that one"
+    )
+
+
 def loaded_version(version: ProgramVersion, described_as: JobVersion | None = None) -> Program:
     """A version by its reference, under module names of its own. Raises ``ProgramMissing`` with the reason.
 
@@ -98,11 +106,7 @@ class NodePrograms:
         if any(each.code == self.version.code for each in fold.holding):
             self.known.program(holds)
         elif not self._accept:
-            raise ProgramMissing(
-                f"job {holds.name!r} goes on with {holds}, and was never {self.reference} (code {self.version.code}): "
-                f"start this node with {holds.reference}, then holon txn upgrade {self.reference}; --accept-code runs "
-                f"it in the place of that one"
-            )
+            raise ProgramMissing(never_held(holds, self.reference, self.version.code))
         else:
             logger.warning("%s runs in the place of %s, as was confirmed", self.reference, holds)
             self.known.add(holds.code, self.own)

@@ -1,7 +1,8 @@
 """The user's modules once more, beside those that this process has: so two versions of a program can work in it.
 
 They have a token behind their top-level name (``shop@0123456789abcdef.orders``), and import each other under it. Other
-modules are shared. Source files are read at once, since compiled ones may be of a moment before.
+modules are shared, as are those of the user's that have no source (compiled ones). Source files are read at once, since
+compiled ones may be of a moment before.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from types import CodeType, ModuleType
@@ -51,10 +52,15 @@ def forget_version(token: str) -> None:
 @functools.cache
 def _is_users(top: str) -> bool:
     spec = _plain_spec(top, None)
-    if spec is None:
+    if spec is None or not (_has_source(spec) or spec.submodule_search_locations is not None):
         return False
-    place = spec.origin or next((f"{each}/" for each in spec.submodule_search_locations or ()), None)
+    file = spec.origin if spec.has_location else None  # else it is built in, or frozen as ``os`` is, and has no file
+    place = file or next((f"{each}/" for each in spec.submodule_search_locations or ()), None)
     return room_at(top, place, frozenset()) is Room.USER
+
+
+def _has_source(spec: ModuleSpec) -> bool:
+    return isinstance(spec.loader, SourceFileLoader)
 
 
 def _plain_spec(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
@@ -79,17 +85,33 @@ class _Finder(MetaPathFinder):
         if found is None:
             return None
         folders = found.submodule_search_locations
-        if isinstance(found.loader, SourceFileLoader) and found.origin is not None:
+        if _has_source(found) and found.origin is not None:
             loader = _Source(fullname, found.origin)
             return spec_from_file_location(fullname, found.origin, loader=loader, submodule_search_locations=folders)
         if folders is None:
-            return None  # no source: it cannot be there twice
+            return ModuleSpec(fullname, _Shared(plain))
         namespace = ModuleSpec(fullname, None, is_package=True)
         namespace.submodule_search_locations = list(folders)
         return namespace
 
 
 _FINDER = _Finder()
+
+
+class _Shared(Loader):
+    """Of a module that has no source: it is the one that this process has."""
+
+    def __init__(self, plain: str) -> None:
+        self._plain = plain
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        made = importlib.import_module(self._plain)
+        self._spec = made.__spec__
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # the import has set the other one
 
 
 class _Source(SourceFileLoader):

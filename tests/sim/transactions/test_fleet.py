@@ -11,7 +11,7 @@ import pytest
 
 from nodes.log.contract import LogUnavailable, TopicPartition
 from nodes.log.memory import MemoryLog
-from nodes.sim.case import SEVENTEENTH_SEED, THIRTEENTH_SEED
+from nodes.sim.case import EIGHTEENTH_SEED, SEVENTEENTH_SEED, THIRTEENTH_SEED
 from tests.sim.cut_off_callers import COMMAND_CALLS, MOST_WAITS, CallerLog, CommandLog
 from tests.sim.cut_off_log import CutOffLog
 from tests.sim.moving_faults import ANY_TIME, STEPS, WAYS
@@ -29,8 +29,10 @@ RIVALS = THIRTEENTH_SEED + 7, THIRTEENTH_SEED + 19, THIRTEENTH_SEED + 29
 SPILLED = SEVENTEENTH_SEED + 25, SEVENTEENTH_SEED + 271
 RARE = SEVENTEENTH_SEED + 90_000_028
 """It meets later portions and a node without room, as one of eight and of six do: 31 meet none once in fifty runs."""
+MOVED = (EIGHTEENTH_SEED + 3010, "moved_calls"), (EIGHTEENTH_SEED + 3012, "moved_postponed")
+"""One of 30 and one of 90 fleets meet these."""
 NO_ROOM = "no room for state"
-FUNCTIONS = {"add", "ask", "via", "take", "total", "ended"}
+FUNCTIONS = {"add", "ask", "via", "hop", "take", "total", "ended"}
 KILLS = {"after a save", "after a notice", "after a promotion", "at any time", "all at once"}
 
 
@@ -42,6 +44,7 @@ def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
     assert met.kills.keys() - {NO_ROOM} == KILLS, met
     assert met.spills and met.full_spills and met.kills[NO_ROOM], met
     assert met.spilled_layouts and met.outside_layouts and met.portions, met
+    assert met.upgraded_moves, met
     assert met.outside > met.again > 0 and met.late and met.functions.keys() == FUNCTIONS, met
     assert met.answered and met.saved and met.promotions and met.handovers, met
     assert met.stalls and met.restored and met.ledger_waits and met.upgrades, met
@@ -61,6 +64,12 @@ def test_a_full_disk_of_spilled_state_is_no_outcome_of_a_transaction(seed: int) 
     assert met.full_spills and met.kills[NO_ROOM]
 
 
+@pytest.mark.parametrize(("seed", "what"), MOVED)
+def test_calls_outside_that_are_open_and_postponed_transactions_meet_moves_of_their_keys(seed: int, what: str) -> None:
+    met = simulate(seed)
+    assert met.shown()[what] and met.layouts and met.upgraded_moves, met
+
+
 def test_books_find_what_is_lost_done_twice_or_answered_in_two_ways() -> None:
     now_ms = [0]
     made = Books(SEVENTEENTH_SEED + 5, ["count"], 4, OutsideWorld(SEVENTEENTH_SEED, lambda: now_ms[0]))
@@ -77,6 +86,10 @@ def test_books_find_what_is_lost_done_twice_or_answered_in_two_ways() -> None:
     with pytest.raises(AssertionError, match="is answered with"):
         made.answered(WireRequest("b", "count", key, "add", [1]), Aborted("ExternalTimeout"))
     made.answered(WireRequest("c", "count", key, "ask", [1]), Aborted("ExternalTimeout"))
+    hop = WireRequest("h", "count", key, "hop", [[["count", made.keys[1]]]])
+    made.answered(hop, [2, made.keys[1], 1])
+    with pytest.raises(AssertionError, match="h: "):
+        made.answered(hop, [3, made.keys[2], 1])
     check_replies([("r1", (b"1", None)), ("r2", (b"2", None)), ("r1", (b"1", None))])
     with pytest.raises(AssertionError, match="r1 has the replies"):
         check_replies([("r1", (b"1", None)), ("r1", (b"2", None))])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal, cast
 
 import msgspec
 import pytest
 
 from nodes.errors import RunFailed, SettingsError, UnknownName
-from nodes.log.contract import LogError, LogFull
+from nodes.log.contract import Appended, LogError, LogFull
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.ownership import commands
@@ -110,6 +111,52 @@ def test_a_topic_that_cannot_be_enlarged_is_waited_for_by_name_and_nothing_is_lo
     assert more(requests, 3).partitions == 3 and made.call("count", "k", "add", [0]) == 7
     assert slept == [1.0] * 3
     assert told == [f"waits for topic {made.topics.calls!r} to get 3 partitions: {REASON}"], "once, as long as it lasts"
+
+
+class Full(MemoryLog):
+    """While ``full`` is a part of a topic's name, that one has no room; nodes wait for it, so no turn passes."""
+
+    full: str | None = None
+
+    def append(self, topic: str, partition: int, values: Sequence[bytes], **more: Any) -> Appended:
+        if self.full is not None and self.full in topic:
+            raise LogFull(f"topic {topic!r}: no space left")
+        return super().append(topic, partition, values, **more)
+
+
+@pytest.mark.parametrize(("full", "topic"), [("", "heartbeats"), ("control", "control")])
+@pytest.mark.parametrize("to", [1, 3])
+def test_a_command_waits_for_room_on_a_full_disk_and_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, full: str, topic: str, to: int
+) -> None:
+    """Nodes that wait for room send no heartbeats: they were taken for nodes that do not run."""
+    monkeypatch.setattr("nodes.transactions.layouts.repartitioning.HEARTBEAT_WAIT_S", 0.01)
+
+    def turns(_: float) -> None:
+        if log.full != "":
+            made.turn(20)
+
+    made = Stage(counters("full", 2), new_log=lambda on_wait: Full(on_wait=turns))
+    log = cast("Full", made.log)
+    made.start("a")
+    made.turn(10)
+    told, slept = list[str](), list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        log.full = full if len(slept) < 3 else None
+
+    with pytest.raises(LogFull if full else RunFailed, match="no space left" if full else "no node of job 'full' runs"):
+        log.full = full
+        more(Repartitioning(log, made.topics), to)
+    requests = Repartitioning(log, made.topics, patience_s=60, tell=told.append, sleep=sleep)
+    assert more(requests, to).to == to
+    assert slept == [1.0] * 3
+    text = f"topic {f'full-txn-{topic}'!r}: no space left"
+    assert told == [f"waits for room on the log, and nothing is requested until then: {text}"], "once"
+    log.full = full
+    with pytest.raises(LogFull, match="no space left"):
+        more(Repartitioning(log, made.topics, patience_s=2, sleep=lambda seconds: None), 2 if to == 1 else 1)
 
 
 def test_a_request_that_waits_for_a_topic_can_be_interrupted_and_made_again() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import py_compile
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,6 +125,30 @@ def test_a_node_says_why_it_cannot_have_a_program_and_keeps_nothing_of_it(
     with pytest.raises(ProgramMissing, match=reason):
         loaded_version(wanted, described_as)
     assert not [each for each in sys.modules if TWO in each]
+
+
+@pytest.mark.parametrize("name", ["os", "time", "sys", "itertools", "io", "abc", "os.path", "math", "collections.abc"])
+def test_a_version_shares_modules_of_python_that_are_built_in_or_frozen(package: Path, name: str) -> None:
+    """``os`` and ``time`` have no file to tell whose they are: each program that imported them was refused."""
+    with (package / "prices.py").open("a") as file:
+        file.write(f"import {name} as shared\n")
+    assert import_version("shop_of_versions.orders", ONE).prices.shared is importlib.import_module(name)
+
+
+def test_versions_share_modules_of_the_user_that_have_no_source(package: Path, tmp_path: Path) -> None:
+    for source in (package / "late.py", tmp_path / "fees_of_versions.py"):
+        source.write_text("def factor():\n    return 3\n")
+        py_compile.compile(str(source), str(source.with_suffix(".pyc")))
+        source.unlink()
+    with (package / "prices.py").open("a") as file:
+        file.write("import fees_of_versions as fees\n")
+    plain = importlib.import_module("shop_of_versions.late")
+    one, two = (import_version("shop_of_versions.orders", token) for token in (ONE, TWO))
+    assert one.prices.fees is two.prices.fees is importlib.import_module("fees_of_versions")
+    assert called(two.program) == called(one.program) == [1, 1, 60, "1"]
+    assert sys.modules[f"shop_of_versions@{ONE}.late"] is plain
+    assert plain.__spec__ is not None and plain.__spec__.name == "shop_of_versions.late"
+    del sys.modules["fees_of_versions"]
 
 
 def test_modules_of_holon_and_of_libraries_are_shared() -> None:
