@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deploy.mutants.flows.dict_rows import OF_DICTS
 from deploy.mutants.flows.failures import NAMED_FAILURES
 from deploy.mutants.flows.first_programs import FIRST_PROGRAMS
 from deploy.mutants.flows.loops import OF_ITEMS
@@ -59,6 +60,7 @@ MUTANTS = (
     *NAMED_FAILURES,
     *FIRST_PROGRAMS,
     *OF_ITEMS,
+    *OF_DICTS,
     *NAMED_VALUES,
     *FLOWS,
     *JOINS,

@@ -15,7 +15,7 @@ _STORES = ("STORE_DEREF", "STORE_FAST")
 _OF_NAMES = ("_AND_CLEAR", "_CHECK", "_CLOSURE", "_DEREF", "_FAST")
 """Ends of instructions that read a name of the function."""
 _MAKE = ("BUILD_LIST", "BUILD_SET", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE")
-_CHANGE = ("clear", "pop", "popitem", "setdefault", "update")
+CHANGING = ("clear", "pop", "popitem", "setdefault", "update")
 """Methods that change a dict."""
 
 
@@ -52,7 +52,7 @@ def _check_objects(steps: Sequence[dis.Instruction]) -> None:
     for step in steps:
         if step.opname in _MAKE:
             raise HandsOn("it makes a list or set beside a loop")
-        is_changed = step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in _CHANGE
+        is_changed = step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in CHANGING
         if makes_dicts and (is_changed or step.argrepr == "|="):
             raise HandsOn("it may change a dict beside a loop")
 
