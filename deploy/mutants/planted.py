@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deploy.mutants.flows.carried_names import OF_NAMES
 from deploy.mutants.flows.dict_rows import OF_DICTS
 from deploy.mutants.flows.failures import NAMED_FAILURES
 from deploy.mutants.flows.first_programs import FIRST_PROGRAMS
@@ -61,6 +62,7 @@ MUTANTS = (
     *FIRST_PROGRAMS,
     *OF_ITEMS,
     *OF_DICTS,
+    *OF_NAMES,
     *NAMED_VALUES,
     *FLOWS,
     *JOINS,

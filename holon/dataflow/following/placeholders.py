@@ -27,8 +27,7 @@ from holon.dataflow.following.declared import (
     without_none,
 )
 from holon.dataflow.following.formats import is_marked
-from holon.dataflow.following.loops.loop import Yield
-from holon.dataflow.following.loops.turns import Turns, begins_loop
+from holon.dataflow.following.loops.turns import Turns, Values, begins_loop
 from holon.dataflow.following.loops.views import VIEWS, DictView
 from holon.dataflow.following.matches import Find, OfMatch
 from holon.dataflow.following.parts import (
@@ -89,7 +88,7 @@ class Placeholder:
         if self._holon_type is str and name in (*_TO_TEXT, *_OF_TEXT, *SPLIT, *PARTITION):
             return TextMethod(self, name)
         if is_dict(self._holon_type) and name in ("get", *VIEWS):
-            return DictGet(self) if name == "get" else DictView(self, self._holon_type, name, _yielded)
+            return DictGet(self) if name == "get" else DictView(self, self._holon_type, name, VALUES)
         if self._holon_type is re.Match and name in ("group", "groups"):
             return MatchMethod(self, name)
         if any(self._holon_type is one for one in ATTRIBUTES):
@@ -171,7 +170,7 @@ class Placeholder:
         item = item_of(self._holon_type) if self._holon_path.is_checked else None
         if item is None or (item.may_be_none and not self._holon_path.asks_none):
             raise Untraceable(f"it has a loop over {_named(self._holon_type)}")
-        return Turns(self._holon_path, self._holon_expression, partial(self._holon_item, item), _yielded)
+        return Turns(self._holon_path, self._holon_expression, partial(self._holon_item, item), VALUES)
 
     def _holon_item(self, item: ItemType, field: Field) -> Any:
         if item.may_be_none and self._holon_path.is_none(field):
@@ -364,10 +363,6 @@ def row_of(path: Path, row_type: Any, kinds: Kinds = ()) -> Any:
     return Placeholder(Field(()), path, row_type, kinds)
 
 
-def _yielded(value: Any, path: Path) -> Yield:
-    return Yield(leaf_of(value, path))
-
-
 def leaf_of(result: Any, path: Path) -> Leaf:
     """A result, or a part of one, as a leaf."""
     if isinstance(result, Placeholder):
@@ -388,3 +383,6 @@ def leaf_of(result: Any, path: Path) -> Leaf:
     if type(result) in (dict, list, set):  # a later function may change it
         return Leaf(path.interned("new", New(result)))
     return Leaf(Constant(result))
+
+
+VALUES = Values(leaf_of, holds, Placeholder)

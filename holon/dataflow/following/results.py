@@ -23,7 +23,7 @@ from holon.dataflow.expressions import (
 )
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.loops.items import Items
-from holon.dataflow.following.loops.loop import Computed, Effects, Loop, Yield, notes_in
+from holon.dataflow.following.loops.loop import Carries, Computed, Effects, Loop, Yield, notes_in
 from holon.dataflow.following.path import expressions_of
 from holon.dataflow.rows import OBJECTS, VALUE, Rows
 from holon.formats.batch import Column
@@ -114,6 +114,8 @@ def _yields(decision: Decision, rows: Fields) -> _Results:
                     items = Items(note, taken)
                     inner = _yields(note.body, items)
                     blocks.append(_Results(places[items.index[inner.rows]], inner.ends))
+                case Carries():
+                    pass
                 case _:
                     raise AssertionError(note)
     if len(blocks) < 2:
