@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from deploy.mutants.flows.carried_names import OF_NAMES
+from deploy.mutants.flows.dict_rows import OF_DICTS
 from deploy.mutants.flows.failures import NAMED_FAILURES
 from deploy.mutants.flows.first_programs import FIRST_PROGRAMS
 from deploy.mutants.flows.lateness import OWN_LATENESS
@@ -60,6 +62,8 @@ MUTANTS = (
     *NAMED_FAILURES,
     *FIRST_PROGRAMS,
     *OF_ITEMS,
+    *OF_DICTS,
+    *OF_NAMES,
     *NAMED_VALUES,
     *OWN_LATENESS,
     *FLOWS,

@@ -12,18 +12,18 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import cached_property
 from types import CellType, CodeType, FunctionType, MappingProxyType, NoneType, UnionType
-from typing import Any, Self, Union, get_args, get_origin
+from typing import Any, Self, Union, get_args, get_origin, is_typeddict
 
 import msgspec
 
 from holon.dataflow.following.attempts import CAUGHT, Unread, read_clauses
 from holon.dataflow.following.loops.comprehensions import is_list_comprehension
-from holon.dataflow.following.loops.reading import HandsOn, check_loops
+from holon.dataflow.following.loops.reading import CHANGING, HandsOn, check_loops
 from holon.dataflow.following.nested_code import codes_of
 from holon.dataflow.following.stand_ins import STAND_INS, is_named
 from wcrdt.lattice import Lattice
 
-_PURE_BUILTINS = frozenset(["abs", "divmod", "isinstance", "max", "min", *STAND_INS])
+_PURE_BUILTINS = frozenset(["abs", "dict", "divmod", "isinstance", "max", "min", *STAND_INS])
 """They use the operators or the class of what they are given, or have a stand-in that does."""
 _PLAIN = (type(None), bool, int, float, str, bytes, Decimal, date, timedelta, timezone)
 _REFUSED = {
@@ -32,9 +32,7 @@ _REFUSED = {
     "STORE_GLOBAL": "assigning a global name",
     "STORE_DEREF": "assigning a name of the function around it",
     "STORE_ATTR": "assigning an attribute",
-    "STORE_SUBSCR": "assigning an item",
     "DELETE_ATTR": "deleting an attribute",
-    "DELETE_SUBSCR": "deleting an item",
     "LIST_APPEND": "a comprehension of a list",
     "MAP_ADD": "a comprehension of a dict",
     "SET_ADD": "a comprehension of a set",
@@ -65,17 +63,18 @@ class Untraceable(Exception):
         return self
 
 
-def scan(function: Any, known: Sequence[Any] = ()) -> bool:
+def scan(function: Any, known: Sequence[Any] = (), *, may_change: bool = True) -> bool:
     """Raise ``Untraceable`` if following the function could show something else than calling it with values.
 
     True where it asks whether something is None: then a field that may be None has to be None on a way of its own.
-    ``known``: objects that it may name, beside constants.
+    ``known``: objects that it may name, beside constants. ``may_change``: dicts and lists that it has made.
     """
     if not isinstance(function, FunctionType):
         raise Untraceable(f"a {type(function).__name__} is no function written in Python")
     found = _Found(known)
     asks = _scan(function, found)
     found.check_members()
+    found.check_changes(may_change)
     return asks
 
 
@@ -87,6 +86,9 @@ class _Found:
         self.seen: set[CodeType] = set()
         self.classes: dict[type, None] = {}
         self.attributes: set[str] = set()
+        self.has_loops = False
+        self.changes: list[Untraceable] = []
+        """Where an item is assigned or deleted, or a method is used that does so."""
 
     def check_members(self) -> None:
         """Raise ``Untraceable`` where code of a class may run: of a method, a property or an operator of its own."""
@@ -95,6 +97,11 @@ class _Found:
                 is_special = name.startswith("__") and name.endswith("__")
                 if isinstance(member, _CODE) and (is_special or name in self.attributes):
                     raise Untraceable(f"it may run {name} of {kind.__name__}")
+
+    def check_changes(self, may_change: bool) -> None:
+        """Raise ``Untraceable`` where what one turn of a loop has changed may be seen by another."""
+        if self.changes and (self.has_loops or not may_change):
+            raise self.changes[0]
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
@@ -183,7 +190,16 @@ def _scan_step(
         asks |= _check_name(step.argval, _held_in(held[step.argval], step.argval), found)
     elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
         found.attributes.add(step.argval)
+    found.has_loops |= step.opname == "FOR_ITER"
+    if step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") or _changes(step):
+        line = None if step.positions is None else step.positions.lineno
+        why = Untraceable("it may change a dict or list beside a loop, or one of its caller")
+        found.changes.append(why.placed(code, line))
     return asks
+
+
+def _changes(step: dis.Instruction) -> bool:
+    return step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in CHANGING
 
 
 def _named(function: FunctionType, held: Mapping[str, CellType], step: dis.Instruction | None) -> Any:
@@ -252,7 +268,8 @@ def _is_pure(name: str, value: Any) -> bool:
         return True
     if name in _PURE_BUILTINS and value is getattr(builtins, name):
         return True
-    return isinstance(value, type) and (issubclass(value, Lattice) or value in (timedelta, timezone))
+    is_known = value is timedelta or value is timezone or is_typeddict(value)
+    return is_known or (isinstance(value, type) and issubclass(value, Lattice))
 
 
 def _enums_in(value: Any) -> Iterator[type]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import Texts
 from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import applied, number_of, quick_of, truth
+from holon.dataflow.dict_rows import objects_of
 from holon.dataflow.following.column_functions import RowsFunction, as_list
 from holon.errors import USER_ERRORS
 from holon.formats.batch import Column, take_columns
@@ -226,8 +227,7 @@ def leaf_column(leaf: Leaf, rows: Fields) -> Column:
         return evaluate(leaf.result, rows)
     if isinstance(leaf.result, Mapping):
         assert leaf.struct is not None
-        columns = {name: as_list(leaf_column(one, rows)) for name, one in leaf.result.items()}
-        return [leaf.struct(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+        return objects_of(leaf.struct, [as_list(leaf_column(one, rows)) for one in leaf.result.values()])
     return tuple(leaf_column(one, rows) for one in leaf.result)
 
 

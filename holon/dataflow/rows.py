@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import Texts
 from holon.dataflow.arithmetic import nones
+from holon.dataflow.dict_rows import objects_of
 from holon.dataflow.expressions import Expression, Indices
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.declared import Member, kinds_of
@@ -245,7 +246,7 @@ def _structs(struct: type, columns: Mapping[str, Column], prefix: str, rows: int
             values.append(_structs(_struct_in(types_of(struct)[each]), columns, f"{name}.", rows))
     if not values:
         return [struct() for _ in range(rows)]
-    return [struct(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
+    return objects_of(struct, values)
 
 
 def _struct_in(type_of_field: Any) -> type:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from holon.dataflow.arithmetic import is_none, truth
 from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.dict_rows import in_common, is_dict_row
 from holon.dataflow.errors import FlowError, Place, not_callable
 from holon.dataflow.expressions import (
     Apply,
@@ -225,10 +226,15 @@ class RowStep(Step):
     def row_type(self) -> Any:  # type: ignore[override]
         assert self.above is not None
         if self.kind in ("filter", "reject"):
-            return self.above.row_type
+            return OBJECTS if self._may_change_rows else self.above.row_type
         if self._inner is not None:
             return self._inner[1]
         return OBJECTS if self.decision is None else struct_of(self.decision, without_none=self.kind == "filter_map")
+
+    @property
+    def _may_change_rows(self) -> bool:
+        """Whether a filter is called with dicts, and these go on."""
+        return self.decision is None and self.above is not None and is_dict_row(self.above.row_type)
 
     @cached_property
     def _inner(self) -> tuple[Field, type] | None:
@@ -321,7 +327,10 @@ class United(Step):
     def row_type(self) -> Any:
         assert self.above is not None
         found = self.above.row_type
-        return found if all(other.row_type is found for other in self.others) else OBJECTS
+        if all(other.row_type is found for other in self.others):
+            return found
+        common = in_common([found, *(other.row_type for other in self.others)])
+        return OBJECTS if common is None else common
 
     @property
     def kinds(self) -> tuple[type, ...]:

@@ -20,7 +20,7 @@ from holon.dataflow.following.loops.stand_ins import notes_of
 from holon.dataflow.following.loops.turns import LEFT
 from holon.dataflow.following.loops.ways import MAX_WAYS, Taken, decision_of, further_ways
 from holon.dataflow.following.path import Path
-from holon.dataflow.following.placeholders import Placeholder, leaf_of
+from holon.dataflow.following.placeholders import leaf_of, row_of
 from holon.dataflow.following.whole_texts import keeps_texts_whole
 from holon.errors import USER_ERRORS
 
@@ -50,7 +50,7 @@ def _asked(function: Callable[[Any], Any], row_type: Any, checked: bool) -> tupl
     if asks_none and not checked:
         raise Untraceable("it uses `is None` on rows that a function has made")
     kinds = kinds_of(row_type) if checked else ()
-    return asks_none, lambda path: (Placeholder(Field(()), path, row_type, kinds),)
+    return asks_none, lambda path: (row_of(path, row_type, kinds),)
 
 
 def _yielding_leaf(result: Any, path: Path) -> Leaf:
@@ -96,13 +96,8 @@ def prepared(function: Callable[..., Any], known: Sequence[Any]) -> tuple[Callab
 
     Raises ``Untraceable``.
     """
-    asks_none = scan(function, known)
+    asks_none = scan(function, known, may_change=False)
     return replaced(function), asks_none
-
-
-def row_of(path: Path, row_type: Any) -> Placeholder:
-    """The placeholder of a row as a format has read it."""
-    return Placeholder(Field(()), path, row_type, kinds_of(row_type))
 
 
 def _called(function: Callable[[Any], Any]) -> Leaf:

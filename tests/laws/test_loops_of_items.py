@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holon.dataflow.following.loops import carrying
 from holon.dataflow.following.results import flat_mapped, struct_of
 from holon.dataflow.record_functions.followed import followed_sources
 from holon.dataflow.rows import Rows, columns_of
@@ -111,6 +112,46 @@ def loops(draw: Any) -> list[str]:
 
 
 @st.composite
+def sums(draw: Any) -> list[str]:
+    """A loop whose turns hand names on, and what follows from these."""
+    over = draw(st.sampled_from(list(OVER)))
+    name, ints, numbers, keys, conditions = (
+        one if isinstance(one, str) else st.sampled_from(one) for one in OVER[over]
+    )
+    plain = keys.filter(lambda one: not one.startswith(("f", "(")))
+    step = st.one_of(
+        st.builds("total += {}".format, ints | numbers),
+        st.builds("total -= {}".format, numbers),
+        st.just("number += 1"),
+        st.builds("last = {}".format, plain | ints),
+        st.builds("number, total = total, number + {}".format, ints),
+        st.builds("total = max(total, {})".format, numbers),
+        st.just("self.sums.insert((event.t, total), event.ts)"),
+        st.just("ctx.emit((number, last))"),
+        st.builds("part = {}; total += part".format, numbers),
+    )
+    asked = conditions | st.sampled_from(["total > 2", "last == 'web'", "number", "last is None", "last is not None"])
+    body: list[str] = []
+    for kind in draw(st.lists(st.sampled_from(["plain", "plain", "if", "else", "continue", "try", "inner"]),
+                              min_size=1, max_size=3)):  # fmt: skip
+        condition, one, other = draw(asked), draw(step), draw(step)
+        body += {"plain": [one], "if": [f"if {condition}:", f"    {one}"],
+                 "else": [f"if {condition}:", f"    {one}", "else:", f"    {other}"],
+                 "continue": [f"if {condition}:", "    continue", one],
+                 "try": ["try:", f"    number += {draw(ints)}", "except (ValueError, ZeroDivisionError):",
+                         "    last = 'failed'"],
+                 "inner": ["for mark in event.nums:", "    total += mark", f"    number += {draw(ints)}"],
+                 }[kind]  # fmt: skip
+    first = draw(st.sampled_from(["0", "0", "0.5", "event.a", "event.x", "2**62"]))
+    none = draw(st.sampled_from(["None", "'none'", "event.t"]))
+    end = draw(st.sampled_from(["ctx.emit((total, number, last))", "if total > 1:\n    ctx.emit(last)",
+                                "if last is not None:\n    self.sums.insert((event.t, total), event.ts)",
+                                'ctx.emit({"total": total, "last": last})']))  # fmt: skip
+    return [f"total = {first}", "number = 0", f"last = {none}", f"for {name} in {over}:", *_indented(body),
+            *end.split("\n")]  # fmt: skip
+
+
+@st.composite
 def yields(draw: Any) -> str:
     """Values of items, within an expression."""
     over = draw(st.sampled_from(list(OVER)))
@@ -151,28 +192,40 @@ BODIES = st.builds(
         "self.seen.insert('end', event.ts)",
     ],
     BEFORE,
-    st.lists(loops() | REDUCED.map(lambda one: [one]), min_size=1, max_size=2),
+    st.lists(loops() | sums() | REDUCED.map(lambda one: [one]), min_size=1, max_size=2),
     st.booleans(),
 )
 CUTS = st.lists(st.integers(0, 16), max_size=3).map(sorted)
 
 
-@given(BODIES, RECORDS | ALL_RIGHT | ALL_RIGHT, CUTS, st.sampled_from(["fail", "dead-letter"]))
+@given(
+    BODIES, RECORDS | ALL_RIGHT | ALL_RIGHT, CUTS, st.sampled_from(["fail", "dead-letter"]), st.sampled_from([0, 16])
+)
 @example(
     ["for item in event.items:", "    self.tags.insert(('add', item.sku), event.ts)",
      "    self.tags.insert(('remove', event.t), event.ts)"],
     [json.dumps({"ts": n, "a": 1, "x": 1, "f": True, "t": "a", "items": [{"sku": s, "price": 1, "count": 1}
                  for s in "abc"[: n % 4]]}).encode() for n in range(30)],
-    [], "fail",
+    [], "fail", 16,
 )  # fmt: skip
-def test_loops_of_process(body: list[str], records: list[bytes], cuts: list[int], policy: Policy) -> None:
+@example(
+    ["total = 0", "best = None", "for item in event.items:", "    if item.count > 1:", "        total += item.price",
+     "    if best is None or item.count > best:", "        best = item.count", "ctx.emit((total, best))"],
+    [json.dumps({"ts": n, "a": 1, "x": 1, "f": True, "t": "a", "items": [{"sku": "s", "price": n / 7, "count": c}
+                 for c in range(n % 5)]}).encode() for n in range(200)],
+    [100], "fail", 16,
+)  # fmt: skip
+def test_loops_of_process(body: list[str], records: list[bytes], cuts: list[int], policy: Policy, few: int) -> None:
+    """``few``: records up to which each goes by itself, where turns hand names on."""
     process = imported("\n".join(["def function(self, event, ctx):", *_indented(body)]), IMPORTS)
     job = job_of(process, policy)
     (found,) = followed_sources(job)
     if found.form is None:
         assert any(word in found.why_not for word in MAY_NOT_FOLLOW), found.why_not
         return
-    check_by_columns(job, records, cuts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(carrying, "FEW", few)
+        check_by_columns(job, records, cuts)
 
 
 def _event(fields: dict[str, Any]) -> Event:

@@ -14,6 +14,8 @@ IMPURE_MODULES = frozenset(
     "secrets select selectors shutil signal socket ssl subprocess sys tempfile threading time urllib uuid _thread "
     "confluent_kafka lmdb obstore psutil pyspark redis requests structlog".split()
 )
+ALLOWED_IMPORTS = frozenset([("holon/dataflow/following/loops/locals.py", "ctypes")])
+"""It writes names of the one frame that it is given, by Python's own function for debuggers."""
 IMPURE_CALLS = frozenset(["open", "input", "print", "breakpoint"])
 CLOCKS = frozenset(
     ["datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today"]
@@ -25,6 +27,8 @@ def no_impure_import(source: Source) -> Iterator[Violation]:
     if not source.is_python or not source.within(PURE):
         return
     for line, module in imported_modules(source.nodes):
+        if (str(source.path), module) in ALLOWED_IMPORTS:
+            continue
         if module.split(".")[0] in IMPURE_MODULES or f"{module}.".startswith("numpy.random."):
             message = f"a pure room imports {module}; let the caller pass what is needed"
             yield Violation(source.path, line, "no_impure_import", message)

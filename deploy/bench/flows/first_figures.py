@@ -23,24 +23,34 @@ from deploy.bench.flows.first_records import DRAWN, write  # noqa: E402
 
 JOBS = {name: name for name in DRAWN} | {"access_by_split": "access"}
 """Of each job the records that it reads."""
+FLOWS = {"dicts": "orders", "added": "orders"}
+"""The same of those that are flows alone."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", choices=list(JOBS))
+    parser.add_argument("--only", action="append", choices=[*JOBS, *FLOWS])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cpu", type=int, default=1)
     parser.add_argument("--flows", action="store_true", help="the same as flows, of those that have one")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.only or JOBS:
-            data = Path(folder, f"{JOBS[name]}.jsonl")
+        records = JOBS | FLOWS
+        for name in options.only or (_flows() if options.flows else JOBS):
+            data = Path(folder, f"{records[name]}.jsonl")
             if not data.exists():
-                write(JOBS[name], data)
+                write(records[name], data)
             found = [profiled(name, data, options) for _ in range(options.rounds)]
             us = statistics.median(one["us_per_event"] for one in found)
             why = next(iter(reasons(name, found[0], options.flows)), "followed")
             print(f"{name:16} {1e6 / us:>11,.0f} {us:>8.2f} us  {why}", flush=True)
+
+
+def _flows() -> list[str]:
+    """The names of all that are flows."""
+    from deploy.bench.flows import first_flows
+
+    return [name for name in (*JOBS, *FLOWS) if hasattr(first_flows, name)]
 
 
 def reasons(name: str, profile: dict[str, Any], is_flow: bool) -> list[str]:

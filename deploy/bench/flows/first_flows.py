@@ -93,3 +93,21 @@ def minute(event: Text) -> str:
 
 minutes, _times = _stream("words", Text)
 _times.key_by(minute).window(WINDOW).agg(lambda g: (g.key, g.count())).sink("minutes-out")
+
+dicts, _sold = _stream("orders", Order)
+_rows = _sold.map(lambda event: {"customer": event.customer, "items": len(event.items), "ts": event.ts})
+_large = _rows.filter(lambda row: row["items"] > 1).key_by(lambda row: row["customer"]).window(WINDOW)
+_large.agg(lambda g: {"customer": g.key, "items": g.sum(lambda row: row["items"])}).sink("dicts-out")
+
+
+def basket(event: Order) -> Value:
+    total = 0.0
+    for item in event.items:
+        if item.count > 0:
+            total += item.price * item.count
+    return Value(event.customer, total)
+
+
+added, _baskets = _stream("orders", Order)
+_sums = _baskets.map(basket).key_by(lambda one: one.key).window(WINDOW)
+_sums.agg(lambda g: (g.key, g.sum(lambda one: one.value))).sink("added-out")

@@ -61,13 +61,6 @@ OF_ITEMS = (
         tests=TURNS,
     ),
     Mutant(
-        "a loop may hand a name on",
-        f"{LOOPS}/reading.py",
-        "        if handed_on := sorted(stored & (read[loop] | held)):\n",
-        "        if handed_on := sorted(stored & held):\n",
-        tests=TURNS,
-    ),
-    Mutant(
         "a loop may be left before its last item",
         "holon/dataflow/tracing.py",
         "                if path.loops:\n",

@@ -6,7 +6,7 @@ import builtins
 import datetime as datetime_module
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
 from functools import partial
@@ -17,7 +17,7 @@ from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.following.formats import is_marked
 from holon.dataflow.following.loops.stand_ins import stand_in_of
 from holon.dataflow.following.matches import METHODS as MATCH_METHODS
-from holon.dataflow.following.placeholders import PatternStandIn, Placeholder, applied_to
+from holon.dataflow.following.placeholders import Placeholder, expression_of, holds
 from holon.dataflow.following.stand_ins import (
     OF_MATH,
     REDUCING,
@@ -27,10 +27,23 @@ from holon.dataflow.following.stand_ins import (
     StandInType,
     with_stand_ins,
 )
-from holon.dataflow.following.tables import TableStandIn
+from holon.dataflow.following.tables import PatternStandIn, TableStandIn
 from holon.dataflow.following.time_columns.forms import Strptime
 from holon.dataflow.following.time_columns.made import FromTimestamp
 from holon.dataflow.following.times import FROM_ISO
+
+
+def applied_to(
+    name: str, function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], type: Any = None
+) -> Any:
+    """A pure function of values: at once, or as an expression where one of them is a placeholder."""
+    found = next((one for one in given if isinstance(one, Placeholder)), None)
+    if found is None and not any(map(holds, (*given, *named.values()))):
+        return function(*given, **named)
+    if named or found is None:
+        raise Untraceable(f"it uses {name} with names of arguments, or of what holds expressions")
+    made = found._holon_path.apply(name, function, *map(expression_of, given))
+    return builtins.type(found)(made, found._holon_path, type)
 
 
 def replaced(function: Callable[..., Any]) -> Callable[..., Any]:

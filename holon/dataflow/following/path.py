@@ -43,6 +43,8 @@ class Path:
         self.asks_none = asks_none
         self.is_checked = is_checked
         """Whether fields have their declared types."""
+        self.is_inferred = False
+        """Whether types of fields are those of expressions that they came from."""
         self.taken: list[Taken] = []
         self.made: list[tuple[Apply, ...]] = []
         """Of those that stand together one has to be used: they fail for the same rows."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from inspect import currentframe
 from types import NoneType
@@ -14,6 +13,7 @@ from typing import Any, Literal, NoReturn
 import msgspec
 
 from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.dict_rows import New, are_names, dict_row, is_dict_row
 from holon.dataflow.errors import LacksAttribute, NoSuchField
 from holon.dataflow.expressions import Apply, Constant, Expression, Field, Leaf
 from holon.dataflow.following.declared import (
@@ -27,10 +27,8 @@ from holon.dataflow.following.declared import (
     without_none,
 )
 from holon.dataflow.following.formats import is_marked
-from holon.dataflow.following.loops.loop import Yield
-from holon.dataflow.following.loops.turns import Turns, begins_loop
+from holon.dataflow.following.loops.turns import Turns, Values, begins_loop
 from holon.dataflow.following.loops.views import VIEWS, DictView
-from holon.dataflow.following.matches import METHODS as MATCH_METHODS
 from holon.dataflow.following.matches import Find, OfMatch
 from holon.dataflow.following.parts import (
     PARTITION,
@@ -90,7 +88,7 @@ class Placeholder:
         if self._holon_type is str and name in (*_TO_TEXT, *_OF_TEXT, *SPLIT, *PARTITION):
             return TextMethod(self, name)
         if is_dict(self._holon_type) and name in ("get", *VIEWS):
-            return DictGet(self) if name == "get" else DictView(self, self._holon_type, name, _yielded)
+            return DictGet(self) if name == "get" else DictView(self, self._holon_type, name, VALUES)
         if self._holon_type is re.Match and name in ("group", "groups"):
             return MatchMethod(self, name)
         if any(self._holon_type is one for one in ATTRIBUTES):
@@ -172,7 +170,7 @@ class Placeholder:
         item = item_of(self._holon_type) if self._holon_path.is_checked else None
         if item is None or (item.may_be_none and not self._holon_path.asks_none):
             raise Untraceable(f"it has a loop over {_named(self._holon_type)}")
-        return Turns(self._holon_path, self._holon_expression, partial(self._holon_item, item), _yielded)
+        return Turns(self._holon_path, self._holon_expression, partial(self._holon_item, item), VALUES)
 
     def _holon_item(self, item: ItemType, field: Field) -> Any:
         if item.may_be_none and self._holon_path.is_none(field):
@@ -202,12 +200,20 @@ class Placeholder:
         raise Untraceable(NEEDS_VALUE)
 
     __hash__ = _holon_refused  # type: ignore[assignment]
-    __str__ = __repr__ = __int__ = __float__ = __index__ = __len__ = _holon_refused  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __str__ = __repr__ = __int__ = __float__ = __index__ = __len__ = _holon_refused  # type: ignore[assignment]
     __call__ = __round__ = __reversed__ = __enter__ = __complex__ = __bytes__ = _holon_refused
 
 
 def _named(of: Any) -> str:
     return "a value of no known type" if of is None else f"a {getattr(of, '__name__', of)}"
+
+
+def _known_type(value: Any) -> Any:
+    """The type of a value of a dict, where it is sure."""
+    if isinstance(value, Placeholder) and not (value._holon_path.is_checked or value._holon_path.is_inferred):
+        return None
+    found = _type_of(value)
+    return dict if found is GivenDict else found
 
 
 def _type_of(value: Any) -> Any:
@@ -305,29 +311,6 @@ class MatchMethod(NotAValue):
         return self._owner._holon_path.interned(".group", OfMatch(group, self._way), self._owner._holon_expression)
 
 
-class PatternStandIn(NotAValue):
-    """In place of a regular expression."""
-
-    def __init__(self, pattern: re.Pattern[Any]) -> None:
-        self._pattern = pattern
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in MATCH_METHODS:
-            raise Untraceable(f"it uses {name!r} of a regular expression")
-        return partial(self._found, name)
-
-    def _found(self, name: str, text: Any) -> Any:
-        if not isinstance(text, Placeholder):
-            raise Untraceable(f"it uses {name!r} of what is no field")
-        path, find = text._holon_path, Find(self._pattern, name)
-        is_sure = text._holon_type is str and path.is_checked and type(self._pattern.pattern) is str
-        if is_sure:  # it raises nothing, so it may be unused
-            made = Placeholder(path.interned(f".{name}", find, text._holon_expression), path)
-        else:
-            made = text._holon_apply(f".{name}", find)
-        return made._holon_maybe_none(re.Match)
-
-
 class TimeMethod(NotAValue):
     """A method of a date or time, which gives a value of this type."""
 
@@ -339,19 +322,6 @@ class TimeMethod(NotAValue):
     def __call__(self, *given: Any, **named: Any) -> Placeholder:
         function = Method(self._name, tuple(named))
         return self._owner._holon_apply(f".{self._name}", function, *given, *named.values(), type=self._gives)
-
-
-def applied_to(
-    name: str, function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], type: Any = None
-) -> Any:
-    """A pure function of values: at once, or as an expression where one of them is a placeholder."""
-    found = next((one for one in given if isinstance(one, Placeholder)), None)
-    if found is None and not any(map(holds, (*given, *named.values()))):
-        return function(*given, **named)
-    if named or found is None:
-        raise Untraceable(f"it uses {name} with names of arguments, or of what holds expressions")
-    made = found._holon_path.apply(name, function, *map(expression_of, given))
-    return builtins.type(found)(made, found._holon_path, type)
 
 
 def holds(value: Any) -> bool:
@@ -374,8 +344,23 @@ def expression_of(value: Any) -> Expression:
     return Constant(value)
 
 
-def _yielded(value: Any, path: Path) -> Yield:
-    return Yield(leaf_of(value, path))
+class GivenDict(dict[str, Any]):
+    """A dict of placeholders, which a followed function gets as its row. It may be read, and not changed."""
+
+    def _refused(self, *_: Any, **__: Any) -> NoReturn:
+        raise Untraceable("it changes a row that it is given")
+
+    __setitem__ = __delitem__ = __ior__ = _refused  # type: ignore[assignment]
+    clear = pop = popitem = setdefault = update = _refused  # type: ignore[assignment]
+
+
+def row_of(path: Path, row_type: Any, kinds: Kinds = ()) -> Any:
+    """A placeholder of a row of this type, or a dict of such."""
+    if is_dict_row(row_type):
+        path.is_inferred = True
+        types = field_types(row_type).items()
+        return GivenDict({name: Placeholder(Field((name,)), path, None if of is Any else of) for name, of in types})
+    return Placeholder(Field(()), path, row_type, kinds)
 
 
 def leaf_of(result: Any, path: Path) -> Leaf:
@@ -389,6 +374,15 @@ def leaf_of(result: Any, path: Path) -> Leaf:
         return Leaf(fields, type(result))
     if type(result) is tuple:
         return Leaf(tuple(leaf_of(one, path) for one in result))
+    if isinstance(result, dict) and are_names(result):
+        fields = {name: leaf_of(one, path) for name, one in result.items()}
+        return Leaf(fields, dict_row({name: _known_type(one) for name, one in result.items()}))
     if holds(result):
-        raise Untraceable(f"it gives a {type(result).__name__} of expressions")
+        keys = " whose keys are no names" if isinstance(result, dict) else ""
+        raise Untraceable(f"it gives a {type(result).__name__} of expressions{keys}")
+    if type(result) in (dict, list, set):  # a later function may change it
+        return Leaf(path.interned("new", New(result)))
     return Leaf(Constant(result))
+
+
+VALUES = Values(leaf_of, holds, Placeholder)

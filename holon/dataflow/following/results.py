@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holon.dataflow.dict_rows import in_common
 from holon.dataflow.expressions import (
     Constant,
     Decision,
@@ -22,7 +23,7 @@ from holon.dataflow.expressions import (
 )
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.loops.items import Items
-from holon.dataflow.following.loops.loop import Computed, Effects, Loop, Yield, notes_in
+from holon.dataflow.following.loops.loop import Carries, Computed, Effects, Loop, Yield, notes_in
 from holon.dataflow.following.path import expressions_of
 from holon.dataflow.rows import OBJECTS, VALUE, Rows
 from holon.formats.batch import Column
@@ -31,7 +32,10 @@ from holon.formats.batch import Column
 def struct_of(decision: Decision, *, without_none: bool = False) -> Any:
     """The Struct that all ways give; None if they give other values; objects if some do."""
     found = [leaf.struct for leaf in _leaves(decision) if not (without_none and _is_none(leaf))]
-    return found[0] if found and all(other is found[0] for other in found) else OBJECTS
+    if not found or any(one is None for one in found):
+        return OBJECTS if any(found) or not found else None
+    common = in_common(found)
+    return OBJECTS if common is None else common
 
 
 def _leaves(decision: Decision) -> list[Leaf]:
@@ -110,6 +114,8 @@ def _yields(decision: Decision, rows: Fields) -> _Results:
                     items = Items(note, taken)
                     inner = _yields(note.body, items)
                     blocks.append(_Results(places[items.index[inner.rows]], inner.ends))
+                case Carries():
+                    pass
                 case _:
                     raise AssertionError(note)
     if len(blocks) < 2:

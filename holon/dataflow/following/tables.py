@@ -1,11 +1,15 @@
-"""Look-ups in dicts of constants as expressions: ``TABLE[key]``, ``TABLE.get(key)`` and ``key in TABLE``.
+"""Constants that a function names: look-ups in dicts as expressions, and what regular expressions find.
+
+``TABLE[key]``, ``TABLE.get(key)`` and ``key in TABLE`` are followed.
 
 A dict is read when rows are evaluated, and never before: what others have changed in it shows as in a call.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any, NoReturn
 
@@ -18,6 +22,8 @@ from holon.dataflow.arithmetic import is_none
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Apply
 from holon.dataflow.following.column_functions import ColumnFunction, Same, as_list, packed_numbers, spread
+from holon.dataflow.following.matches import METHODS as MATCH_METHODS
+from holon.dataflow.following.matches import Find
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.placeholders import NotAValue, Placeholder, expression_of
 from holon.formats.batch import Column
@@ -133,3 +139,26 @@ class TableStandIn(NotAValue):
     __class__ = property(_refused)  # type: ignore[assignment]
     __bool__ = __len__ = __iter__ = __str__ = __repr__ = __format__ = __hash__ = _refused  # type: ignore[assignment]
     __eq__ = __ne__ = __or__ = __ror__ = _refused  # type: ignore[assignment]
+
+
+class PatternStandIn(NotAValue):
+    """In place of a regular expression."""
+
+    def __init__(self, pattern: re.Pattern[Any]) -> None:
+        self._pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in MATCH_METHODS:
+            raise Untraceable(f"it uses {name!r} of a regular expression")
+        return partial(self._found, name)
+
+    def _found(self, name: str, text: Any) -> Any:
+        if not isinstance(text, Placeholder):
+            raise Untraceable(f"it uses {name!r} of what is no field")
+        path, find = text._holon_path, Find(self._pattern, name)
+        is_sure = text._holon_type is str and path.is_checked and type(self._pattern.pattern) is str
+        if is_sure:  # it raises nothing, so it may be unused
+            made = Placeholder(path.interned(f".{name}", find, text._holon_expression), path)
+        else:
+            made = text._holon_apply(f".{name}", find)
+        return made._holon_maybe_none(re.Match)

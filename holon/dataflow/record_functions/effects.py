@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holon.dataflow.expressions import Decision, Fields, decided, evaluate, in_order, joined, leaf_column
 from holon.dataflow.following.column_functions import as_list, packed
 from holon.dataflow.following.loops.items import Items
-from holon.dataflow.following.loops.loop import Computed, Effects, Loop, WayRaises
+from holon.dataflow.following.loops.loop import Carries, Computed, Effects, Loop, WayRaises
 from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.record_functions.stand_ins import EVENT_TIME, Emit, Insert
 from holon.dataflow.rows import VALUE, Rows
@@ -92,6 +92,8 @@ def _noted(decision: Decision, rows: Fields) -> _Found:
                     for output, pieces in found.outputs.items():
                         one = _in_one(pieces)
                         outputs.setdefault(output, []).append(one._replace(places=places[items.index[one.places]]))
+                case Carries():
+                    pass
                 case _:
                     raise AssertionError(note)
     return _Found({state: _joined(parts) for state, parts in inserts.items()}, outputs)

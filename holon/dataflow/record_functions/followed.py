@@ -21,9 +21,10 @@ from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.compiling import FieldFunction
 from holon.dataflow.errors import FlowError
 from holon.dataflow.expressions import Decision, Field, Leaf
-from holon.dataflow.following.declared import field_types, may_be_none
+from holon.dataflow.following.declared import field_types, kinds_of, may_be_none
 from holon.dataflow.following.loops.loop import RAISES, notes_in
 from holon.dataflow.following.path import Path
+from holon.dataflow.following.placeholders import row_of
 from holon.dataflow.record_functions.effects import RecordEffects
 from holon.dataflow.record_functions.stand_ins import (
     AsksNone,
@@ -35,7 +36,7 @@ from holon.dataflow.record_functions.stand_ins import (
     shape_of,
 )
 from holon.dataflow.steps import followed
-from holon.dataflow.tracing import row_of, trace_effects
+from holon.dataflow.tracing import trace_effects
 from holon.errors import USER_ERRORS, JobError, described
 from holon.formats.batch import Column, Columns
 from holon.formats.formats import Json
@@ -129,7 +130,7 @@ def _followed(
     methods = Methods(names, states, asks_none)
 
     def arguments(path: Path) -> tuple[Any, ...]:
-        given = row_of(path, struct), ContextStandIn(declared, outputs, path)
+        given = row_of(path, struct, kinds_of(struct)), ContextStandIn(declared, outputs, path)
         return given if root is None else (FunctionStandIn(root, methods, path), *given)
 
     found = trace_effects(function, arguments, end_of, RAISES, states, asks_none=asks_none)

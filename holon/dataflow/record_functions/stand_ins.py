@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from inspect import getattr_static
-from keyword import iskeyword
 from types import FunctionType
 from typing import Any, NamedTuple, NoReturn
 
-import msgspec
-
 from holon.dataflow.code_scan import Untraceable, is_constant, is_table, runs_no_code
+from holon.dataflow.dict_rows import are_names
 from holon.dataflow.expressions import Constant, Expression, Field, Leaf
 from holon.dataflow.following.loops.loop import Effects
 from holon.dataflow.following.path import Path
-from holon.dataflow.following.placeholders import PatternStandIn, Placeholder, leaf_of
-from holon.dataflow.following.tables import TableStandIn
+from holon.dataflow.following.placeholders import Placeholder, leaf_of
+from holon.dataflow.following.tables import PatternStandIn, TableStandIn
 from holon.dataflow.tracing import prepared
 from holon.program.function import ProcessingFunction
 from holon.program.states import StateDeclaration, Windowed
@@ -129,17 +127,10 @@ class ContextStandIn:
 
 
 def row_leaf(value: Any, path: Path) -> Leaf:
-    """A result as a leaf; a dict whose keys are names becomes a Struct, which JSON writes alike."""
-    if type(value) is not dict:
-        return leaf_of(value, path)
-    if not value or not all(type(name) is str and name.isidentifier() and not iskeyword(name) for name in value):
+    """A result as a leaf."""
+    if type(value) is dict and not are_names(value):
         raise Untraceable("it emits a dict whose keys are no names")
-    return Leaf({name: leaf_of(one, path) for name, one in value.items()}, _struct_of(tuple(value)))
-
-
-@cache
-def _struct_of(names: tuple[str, ...]) -> type:
-    return msgspec.defstruct("Row", [(name, Any) for name in names])
+    return leaf_of(value, path)
 
 
 class AsksNone(Untraceable):

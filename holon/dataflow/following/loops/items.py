@@ -11,43 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.structs.columns import Lists
-from holon.dataflow.expressions import Expression, Field, Fields, Indices, KnownAbove, evaluate, rows_of
+from holon.dataflow.expressions import Field, Fields, evaluate
 from holon.dataflow.following.column_functions import as_list, packed
-from holon.dataflow.following.loops.loop import ItemOf, Loop
+from holon.dataflow.following.loops.carrying import Carried, carried_through
+from holon.dataflow.following.loops.gathered import Gathered, Path
+from holon.dataflow.following.loops.loop import CarriedOf, ItemOf, Loop
 from holon.formats.batch import Column
-
-Path = tuple[str, ...]
-
-
-class Gathered:
-    """Some rows of others, in any order: their columns are gathered when they are asked for."""
-
-    def __init__(self, above: Fields, index: Indices) -> None:
-        self._above, self.index = above, index
-        self.known: dict[Expression, Column] = KnownAbove(above.known, index)
-        self._fields: dict[Path, Column] = {}
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def field(self, path: Path) -> Column:
-        """The column of a field."""
-        if path not in self._fields:
-            self._fields[path] = rows_of(self._above.field(path), self.index)
-        return self._fields[path]
-
-    def column_at(self, path: Path) -> Column | None:
-        """The column of a field, if it takes no objects."""
-        found = self._above.column_at(path)
-        return None if found is None else rows_of(found, self.index)
-
-    def names_within(self, path: Path) -> Sequence[str]:
-        """The names of columns within a field."""
-        return self._above.names_within(path)
-
-    def take(self, index: Indices) -> Any:
-        """Some of these rows."""
-        return Gathered(self, index)
 
 
 class Items(Gathered):
@@ -59,13 +28,23 @@ class Items(Gathered):
             evaluate(one, rows)
         self._item, self._iterable, self._rows = loop.item, loop.iterable, rows
         self._own: dict[Path, Column] = {}
+        self._loop = loop
+        self._through: Carried | None = None
         lengths = self._lengths()
         self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         super().__init__(rows, np.repeat(np.arange(len(rows)), lengths))
 
     def field(self, path: Path) -> Column:
         """The column of a field of the items, or of their rows."""
+        if path and isinstance(path[0], CarriedOf) and path[0].depth == self._item.depth:
+            return self.carried().before[path[0].number]
         return self._of_items(path[1:]) if self._is_own(path) else super().field(path)
+
+    def carried(self) -> Carried:
+        """The values of names that turns hand on."""
+        if self._through is None:
+            self._through = carried_through(self._loop, self, self._rows, self.offsets)
+        return self._through
 
     def column_at(self, path: Path) -> Column | None:
         """As ``field``, if it takes no objects."""

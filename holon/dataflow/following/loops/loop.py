@@ -23,6 +23,21 @@ class ItemOf(str):
         return made
 
 
+class CarriedOf(str):
+    """A part of a path: what a turn of the loop at this depth finds in a name that the one before has stored."""
+
+    __slots__ = ("depth", "number")
+    depth: int
+    number: int
+
+    @classmethod
+    def at(cls, depth: int, number: int) -> CarriedOf:
+        """``number`` counts the names of the loop."""
+        made = cls(f" carried {depth} {number}")
+        made.depth, made.number = depth, number
+        return made
+
+
 class Note(Protocol):
     """An effect of a way, or a loop of it."""
 
@@ -52,6 +67,17 @@ class Computed(NamedTuple):
     def leaves(self) -> Sequence[Leaf]:
         """The values."""
         return list(map(Leaf, self.expressions))
+
+
+class Carries(NamedTuple):
+    """The values that a turn leaves in the names that it hands on."""
+
+    values: Sequence[Leaf]
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """The values."""
+        return self.values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,11 +112,13 @@ class Loop:
     iterable: Expression
     body: Decision
     before: tuple[Apply, ...]
+    carried: tuple[Expression, ...] = ()
+    """The values before the first turn of the names that turns hand on."""
 
     @property
     def expressions(self) -> Sequence[Expression]:
         """The list that it goes over, and the values that are computed before."""
-        return self.iterable, *self.before
+        return self.iterable, *self.before, *self.carried
 
     @property
     def leaves(self) -> Sequence[Leaf]:

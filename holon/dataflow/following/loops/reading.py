@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from types import CodeType
 
 from holon.dataflow.following.nested_code import exception_entries
@@ -15,7 +16,7 @@ _STORES = ("STORE_DEREF", "STORE_FAST")
 _OF_NAMES = ("_AND_CLEAR", "_CHECK", "_CLOSURE", "_DEREF", "_FAST")
 """Ends of instructions that read a name of the function."""
 _MAKE = ("BUILD_LIST", "BUILD_SET", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE")
-_CHANGE = ("clear", "pop", "popitem", "setdefault", "update")
+CHANGING = ("clear", "pop", "popitem", "setdefault", "update")
 """Methods that change a dict."""
 
 
@@ -26,8 +27,8 @@ class HandsOn(Exception):
 def check_loops(code: CodeType) -> None:
     """Raise ``HandsOn`` where a turn of a loop may find what one before it has left, or the code behind the loop may.
 
-    A name that a turn stores may not be read by a later turn, nor behind the loop. Nor is there a list or dict that
-    turns could change.
+    A name that a turn stores and a later one reads, or the code behind the loop, is handed on (``handed_on``); it may
+    be no name of functions within. Nor is there a list or dict that turns could change.
     """
     steps = [step for step in dis.get_instructions(code) if step.opname not in ("EXTENDED_ARG", "CACHE")]
     if any(step.opname.startswith("STORE_FAST_") for step in steps):
@@ -43,8 +44,24 @@ def check_loops(code: CodeType) -> None:
         stored = {steps[at].argval for at in body if steps[at].opname in _STORES}
         apart = set(body).union(*(other for other in bodies.values() if loop not in other))  # functions made there end
         held = {step.argval for at, step in enumerate(steps) if step.opname == "LOAD_CLOSURE" and at not in apart}
-        if handed_on := sorted(stored & (read[loop] | held)):
-            raise HandsOn(f"a loop hands {handed_on[0]!r} on, from item to item or to the code behind it")
+        cells = {*code.co_cellvars, *code.co_freevars}
+        if handed_on := sorted(stored & (held | (read[loop] & cells))):
+            raise hands_on(handed_on[0])
+
+
+def hands_on(name: str) -> HandsOn:
+    """Why a function is not followed."""
+    return HandsOn(f"a loop hands {name!r} on, from item to item or to the code behind it")
+
+
+@lru_cache(1024)
+def handed_on(code: CodeType, offset: int) -> tuple[str, ...]:
+    """The names that turns hand on, of the loop whose next turn begins at this offset of the code."""
+    steps = [step for step in dis.get_instructions(code) if step.opname not in ("EXTENDED_ARG", "CACHE")]
+    (loop,) = (number for number, step in enumerate(steps) if step.offset == offset)
+    after = _successors(code, steps)
+    stored = {steps[at].argval for at in _body(loop, after) if steps[at].opname in _STORES}
+    return tuple(sorted(stored & _read_from(steps, after)[loop]))
 
 
 def _check_objects(steps: Sequence[dis.Instruction]) -> None:
@@ -52,7 +69,7 @@ def _check_objects(steps: Sequence[dis.Instruction]) -> None:
     for step in steps:
         if step.opname in _MAKE:
             raise HandsOn("it makes a list or set beside a loop")
-        is_changed = step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in _CHANGE
+        is_changed = step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in CHANGING
         if makes_dicts and (is_changed or step.argrepr == "|="):
             raise HandsOn("it may change a dict beside a loop")
 

@@ -26,7 +26,7 @@ from holon.dataflow.expressions import (
 )
 from holon.dataflow.following.column_functions import RowsFunction, as_list, packed
 from holon.dataflow.following.loops.items import Items
-from holon.dataflow.following.loops.loop import Computed, Effects, Loop, WayRaises, Yield
+from holon.dataflow.following.loops.loop import Carries, Computed, Effects, Loop, WayRaises, Yield
 from holon.dataflow.following.path import key_of
 from holon.errors import USER_ERRORS
 from holon.formats.batch import Column
@@ -103,13 +103,27 @@ class Reduction(RowsFunction):
         return self._with_further(values, as_list(evaluate(self._further, row))[0])
 
 
+class Folded(RowsFunction):
+    """The values that the turns of a loop leave in the names that they hand on: a tuple of columns."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self.key = (_key_of(loop),)
+
+    def of_rows(self, rows: Fields) -> Column:
+        """Raises what a turn raises."""
+        return Items(self._loop, rows).carried().behind if len(rows) else tuple([] for _ in self._loop.carried)
+
+
 def _key_of(one: Any) -> Hashable:
     """Equal for loops, decisions and expressions that give equal values; holds what it compares."""
     if isinstance(one, Loop):
-        return (_key_of(one.iterable), *map(_key_of, one.before), _key_of(one.body))
+        before = (*one.before, None, *one.carried)
+        return (_key_of(one.iterable), *(None if each is None else _key_of(each) for each in before), _key_of(one.body))
     if isinstance(one, Effects):
-        notes = (_key_of(note) if isinstance(note, Loop) else tuple(map(_key_of, note.leaves)) for note in one.notes)
-        return ("notes", *notes)
+        notes = one.notes
+        each = (_key_of(note) if isinstance(note, Loop) else tuple(map(_key_of, note.leaves)) for note in notes)
+        return ("notes", *map(type, notes), *each)
     if isinstance(one, Leaf):
         below = one.result
         if isinstance(below, Mapping):
@@ -146,6 +160,8 @@ def _of_body(body: Decision, items: Fields) -> tuple[Indices, Column]:
                     inner = Items(note, taken)
                     at, values = _of_body(note.body, inner)
                     parts.append((places[inner.index[at]], values))
+                case Carries():
+                    pass
                 case _:
                     raise AssertionError(note)
     parts = [part for part in parts if len(part[0])]
@@ -175,8 +191,7 @@ def _lazily_of(body: Decision, item: Fields) -> Iterator[Any]:
                 yield from _lazily(note, taken)
             elif isinstance(note, Yield):
                 yield from as_list(leaf_column(note.value, taken))
-            else:
-                assert isinstance(note, Computed)
+            elif isinstance(note, Computed):
                 for one in note.expressions:
                     evaluate(one, taken)
 

@@ -79,7 +79,8 @@ def notes_of(results: Any, path: Path) -> Sequence[Note]:
 def loop_of(items: Iterable[Any], path: Path) -> Loop:
     """The loop over turns, each of which yields what it gives."""
     if type(items) is MadeList:
-        assert items.loop is not None
+        if items.loop is None:
+            raise Untraceable("it has a comprehension over what is no list of the record")
         path.made[:] = [made for made in path.made if made[0] is not items.length]  # what takes it fails alike
         return items.loop
     begin = len(path.notes)

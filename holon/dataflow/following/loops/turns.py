@@ -10,15 +10,19 @@ import dis
 from collections.abc import Callable
 from inspect import CO_GENERATOR, currentframe
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
-from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.code_scan import Untraceable, is_constant
 from holon.dataflow.expressions import Expression, Field, Leaf
+from holon.dataflow.following.loops.carrying import PartOf
 from holon.dataflow.following.loops.comprehensions import MadeList, list_of
-from holon.dataflow.following.loops.loop import RAISES, ItemOf, Loop, Yield
-from holon.dataflow.following.loops.reducing import Reduction
+from holon.dataflow.following.loops.locals import give
+from holon.dataflow.following.loops.loop import RAISES, CarriedOf, Carries, Computed, ItemOf, Loop, Yield, notes_in
+from holon.dataflow.following.loops.reading import handed_on, hands_on
+from holon.dataflow.following.loops.reducing import Folded, Reduction
 from holon.dataflow.following.loops.ways import MAX_WAYS, Taken, decision_of, further_ways
-from holon.dataflow.following.path import Path
+from holon.dataflow.following.parts import parts_at_none
+from holon.dataflow.following.path import Path, expressions_of
 
 _GET_ITER, _FOR_ITER = dis.opmap["GET_ITER"], dis.opmap["FOR_ITER"]
 _CONSUMERS: set[CodeType] = set()
@@ -37,15 +41,20 @@ def begins_loop(called: FrameType | None) -> bool:
     return frame is not None and frame.f_code.co_code[frame.f_lasti] == _GET_ITER
 
 
+class Values(NamedTuple):
+    """Values of a followed function as leaves; whether expressions are in them; and placeholders of expressions."""
+
+    leaf: Callable[[Any, Path], Leaf]
+    holds: Callable[[Any], bool]
+    placeholder: Callable[[Expression, Path], Any]
+
+
 class Turns:
     """An iterator of the one item that stands for all, as often as there are ways. ``item`` makes it anew."""
 
-    def __init__(
-        self, path: Path, iterable: Expression, item: Callable[[Field], Any], yields: Callable[[Any, Path], Yield]
-    ) -> None:
-        """``yields``: what a value of a comprehension becomes."""
+    def __init__(self, path: Path, iterable: Expression, item: Callable[[Field], Any], values: Values) -> None:
         path.refuse_within_try("has a loop")
-        self._path, self._iterable, self._make, self._yields = path, iterable, item, yields
+        self._path, self._iterable, self._make, self._values = path, iterable, item, values
         self._made: MadeList | None = None
         self._is_inner = False
         """Whether the loop is within another one of the same comprehension."""
@@ -58,24 +67,46 @@ class Turns:
         return self
 
     def __next__(self) -> Any:
-        made = _check_consumer(currentframe())
+        made = _check_consumer(called := currentframe())
+        frame = None if called is None else called.f_back
+        assert frame is not None
         if self._waiting is None:
-            self._begin(made)
+            self._begin(made, frame)
         else:
-            self._end_turn()
+            self._end_turn(frame)
         self._next_answers()
         if self._answers is None:
-            body = decision_of(self._ways)
-            self._path.loops.pop()
-            loop = Loop(self._item, self._iterable, body, self._before)
-            if self._made is None or self._is_inner:
-                self._path.notes.append(loop)
-            else:
-                # Its length is computed, which fails where the values do.
-                self._made.close(loop, self._path.apply("len", Reduction(len, loop, None), *loop.expressions))
+            self._end(frame)
             raise StopIteration
         self._path.enter(self._answers)
+        found = (Field((CarriedOf.at(self._item.depth, number),)) for number in range(len(self._names)))
+        give(frame, {name: self._value(field) for name, field in zip(self._names, found, strict=True)})
         return self._make(Field((self._item,)))
+
+    def _end(self, frame: FrameType) -> None:
+        body = decision_of(self._ways)
+        self._path.loops.pop()
+        loop = Loop(self._item, self._iterable, body, self._before, self._carried)
+        if self._names:
+            self._hand_on(loop, frame)
+        elif self._made is None or self._is_inner:
+            self._path.notes.append(loop)
+        else:
+            # Its length is computed, which fails where the values do.
+            self._made.close(loop, self._path.apply("len", Reduction(len, loop, None), *loop.expressions))
+
+    def _hand_on(self, loop: Loop, frame: FrameType) -> None:
+        """Give names what the last turn has left in them."""
+        folded = self._path.interned("loop", Folded(loop), *loop.expressions)
+        self._path.made.append((folded,))
+        if not all(isinstance(note, Carries | Computed) for note in notes_in(loop.body)):
+            self._path.notes.append(loop)
+        found = (self._path.interned("name", PartOf(number), folded) for number in range(len(self._names)))
+        give(frame, {name: self._value(one) for name, one in zip(self._names, found, strict=True)})
+
+    def _value(self, expression: Expression) -> Any:
+        """The placeholder of a name that is handed on; None where it is that on this way."""
+        return None if parts_at_none(expression, self._path) else self._values.placeholder(expression, self._path)
 
     def fills(self, made: MadeList) -> bool:
         """Whether its turns append to this list."""
@@ -93,7 +124,10 @@ class Turns:
             else:
                 self._keep_way(answers, taken, RAISES)
 
-    def _begin(self, made: MadeList | None) -> None:
+    def _begin(self, made: MadeList | None, frame: FrameType) -> None:
+        is_function = not frame.f_code.co_flags & CO_GENERATOR and made is None
+        self._names = handed_on(frame.f_code, frame.f_lasti) if is_function else ()
+        self._carried = tuple(one for leaf in self._left_in(frame) for one in expressions_of(leaf))
         if made is not None:
             self._made, self._is_inner = made, any(loop.fills(made) for loop in self._path.loops)
             if not self._is_inner and self._path.is_within(made.scope):
@@ -109,13 +143,27 @@ class Turns:
         self._before = self._path.computed_before()
         self._path.loops.append(self)
 
-    def _end_turn(self) -> None:
+    def _left_in(self, frame: FrameType) -> list[Leaf]:
+        """The values of the names that are handed on."""
+        names, found = frame.f_locals, []
+        for name in self._names:
+            value = names.get(name, frame)  # no value of a function
+            is_plain = type(value) not in (dict, list, set) and (self._values.holds(value) or is_constant(value))
+            leaf = self._values.leaf(value, self._path) if is_plain else None
+            if leaf is None or not isinstance(leaf.result, Expression):
+                raise Untraceable(str(hands_on(name)))
+            found.append(leaf)
+        return found
+
+    def _end_turn(self, frame: FrameType) -> None:
         path = self._path
         assert self._answers is not None
         if path.loops[-1] is not self:
             raise Untraceable(LEFT)
         if self._made is not None:
-            path.notes += [self._yields(value, path) for value in self._made.taken()]
+            path.notes += [Yield(self._values.leaf(value, path)) for value in self._made.taken()]
+        if self._names:
+            path.notes.append(Carries(self._left_in(frame)))
         leaf = path.effects()
         self._keep_way(self._answers, path.leave(), leaf)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from inspect import currentframe
 from itertools import chain
 from typing import Any, NoReturn, Self, get_args
@@ -14,7 +14,7 @@ from holon.columnar.structs.lazy import ObjectColumn
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Field
 from holon.dataflow.following.column_functions import ColumnFunction, as_list, packed
-from holon.dataflow.following.loops.turns import Turns, begins_loop
+from holon.dataflow.following.loops.turns import Turns, Values, begins_loop
 from holon.dataflow.following.parts import plain_type
 from holon.dataflow.following.path import NEEDS_VALUE
 from holon.dataflow.following.separated import Item
@@ -27,10 +27,10 @@ VIEWS = ("items", "keys", "values")
 class DictView(NotAValue):
     """The result of such a method: a loop may go over it. ``owner`` is the placeholder of the dict, of type ``of``."""
 
-    __slots__ = ("_of", "_owner", "_view", "_yields")
+    __slots__ = ("_of", "_owner", "_values", "_view")
 
-    def __init__(self, owner: Any, of: Any, view: str, yields: Callable[..., Any]) -> None:
-        self._owner, self._of, self._view, self._yields = owner, of, view, yields
+    def __init__(self, owner: Any, of: Any, view: str, values: Values) -> None:
+        self._owner, self._of, self._view, self._values = owner, of, view, values
 
     def __call__(self) -> DictView:
         """The view itself."""
@@ -41,7 +41,7 @@ class DictView(NotAValue):
             raise Untraceable(NEEDS_VALUE)
         path = self._owner._holon_path
         made = path.apply(f".{self._view}", Entries(self._view), self._owner._holon_expression)
-        return Turns(path, made, self._item, self._yields)
+        return Turns(path, made, self._item, self._values)
 
     def _refused(self, *_: Any) -> NoReturn:
         raise Untraceable(NEEDS_VALUE)

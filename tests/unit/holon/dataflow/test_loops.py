@@ -257,28 +257,6 @@ def test_turns_that_may_raise_are_known_by_their_conditions(process: Any) -> Non
     assert all(check_by_columns(job_of(process), right)["ways"])
 
 
-def _hands_on(self: Any, event: Any, ctx: Context) -> None:
-    total = 0
-    for item in event.items:
-        total += item.count
-    self.count.insert(total, event.ts)
-
-
-def _remembers(self: Any, event: Any, ctx: Context) -> None:
-    last = ""
-    for tag in event.tags:
-        if tag == "w":
-            self.seen.insert(last, event.ts)
-        last = "w"
-
-
-def _uses_the_last(self: Any, event: Any, ctx: Context) -> None:
-    word = ""
-    for word in event.t.split():  # noqa: B007 (its last value is used)
-        self.seen.insert("any", event.ts)
-    self.seen.insert(word, event.ts)
-
-
 def _breaks(self: Any, event: Any, ctx: Context) -> None:
     for item in event.items:
         if item.count > 1:
@@ -327,9 +305,6 @@ def _within_try(self: Any, event: Any, ctx: Context) -> None:
 @pytest.mark.parametrize(
     ("process", "why"),
     [
-        (_hands_on, "a loop hands 'total' on"),
-        (_remembers, "a loop hands 'last' on"),
-        (_uses_the_last, "a loop hands 'word' on"),
         (_breaks, "it leaves a loop before its last item"),
         (_returns, "it leaves a loop before its last item"),
         (_collects, "it makes a list or set beside a loop"),

@@ -211,12 +211,12 @@ def test_keys_of_other_types_and_numbers_beyond_64_bits() -> None:
 def test_functions_of_groups_that_are_not_followed_get_the_session_too() -> None:
     def build(events: Stream[Event]) -> None:
         keyed = events.key_by(lambda e: e.key).window(Session(GAP))
-        keyed.agg(lambda g: {"key": g.key, "count": g.count(), "window": g.window}).sink("out")
+        keyed.agg(lambda g: {"the key": g.key, "count": g.count(), "window": g.window}).sink("out")
 
     flow = flow_of(build)
     assert flow.explain()[1].how.startswith("row by row")
     found = run(flow, [[Event(1, 1), Event(5, 1), Event(70, 2)]]).outputs()
-    assert found == [{"key": 1, "count": 2, "window": [1, 25]}, {"key": 2, "count": 1, "window": [70, 90]}]
+    assert found == [{"the key": 1, "count": 2, "window": [1, 25]}, {"the key": 2, "count": 1, "window": [70, 90]}]
 
 
 # --- late and failing rows --------------------------------------------------------------------------------------------

@@ -1,0 +1,78 @@
+"""Rows that are dicts with constant names: their columns are those of a Struct, and their objects are dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import lru_cache
+from keyword import iskeyword
+from typing import Any
+
+import msgspec
+
+from holon.dataflow.following.column_functions import ColumnFunction
+
+
+class DictRow(msgspec.Struct):
+    """A type of rows that are dicts, whose fields are its keys. No row is one."""
+
+
+def dict_row(types: Mapping[str, Any]) -> type[msgspec.Struct]:
+    """The type of dicts with these keys, in this order; ``types`` are those of their values (None: not known)."""
+    try:
+        return _made(tuple(types.items()))
+    except TypeError:  # a type that has no hash
+        return _made(tuple(dict.fromkeys(types).items()))
+
+
+@lru_cache(1024)
+def _made(types: tuple[tuple[str, Any], ...]) -> type[msgspec.Struct]:
+    fields = [(name, Any if of is None else of) for name, of in types]
+    return msgspec.defstruct("Row", fields, bases=(DictRow,))
+
+
+def are_names(keys: Mapping[Any, Any]) -> bool:
+    """Whether a dict has keys, and all can be names of columns."""
+    return bool(keys) and all(
+        type(key) is str and key.isidentifier() and not iskeyword(key) and not key.startswith("__") for key in keys
+    )
+
+
+def is_dict_row(row_type: Any) -> bool:
+    """Whether rows of this type are dicts."""
+    return isinstance(row_type, type) and issubclass(row_type, DictRow)
+
+
+def in_common(row_types: Sequence[Any]) -> Any:
+    """The one type of all rows; None where they have several. Of dicts with equal keys a value's type may differ."""
+    first = row_types[0]
+    if all(one is first for one in row_types):
+        return first
+    if not all(map(is_dict_row, row_types)) or len({one.__struct_fields__ for one in row_types}) > 1:
+        return None
+    each = [{field.name: field.type for field in msgspec.structs.fields(one)} for one in row_types]
+    return dict_row({name: of if all(one[name] is of for one in each) else None for name, of in each[0].items()})
+
+
+class New(ColumnFunction):
+    """A list, dict or set of constants, made anew for each row, since a later function may change it."""
+
+    is_total = True
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __call__(self, *values: Any) -> Any:
+        return deepcopy(self._value)
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> list[Any]:
+        """One for each row."""
+        return [deepcopy(self._value) for _ in range(rows)]
+
+
+def objects_of(struct: type, columns: Sequence[list[Any]]) -> list[Any]:
+    """The objects of a Struct, or dicts, by the values of their fields."""
+    names: tuple[str, ...] = struct.__struct_fields__  # type: ignore[attr-defined]
+    if is_dict_row(struct):
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [struct(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
