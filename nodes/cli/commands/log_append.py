@@ -30,7 +30,7 @@ def append(
     create: Annotated[bool, typer.Option("--create", help="Make the log and the topic if they do not exist.")] = False,
     partitions: Annotated[int | None, typer.Option("--partitions", min=1, help="With --create: how many (1).")] = None,
     key_separator: Annotated[
-        str, typer.Option("--key-separator", help="With --partition key: what ends a line's key (default: tab).")
+        str, typer.Option("--key-separator", help="With --partition key: what ends a line's key.", show_default="tab")
     ] = "\t",
     as_json: JsonOption = False,
 ) -> None:
