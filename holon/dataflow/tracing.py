@@ -142,6 +142,8 @@ def _follow(
                 path.keep_raising()
                 waiting.append(answers)  # once more, without that turn
                 continue
+            if path.has_raised and path.loops:
+                raise Untraceable("it has a try in a loop, which other errors may leave") from error
             if called is None or path.loops or not is_of_rows:
                 raise Untraceable(f"with a placeholder it raises {type(error).__name__}: {error}") from error
             leaf = called  # rows of this way, if there are any, raise it

@@ -256,3 +256,21 @@ def _hands_a_dict_on(self: Any, event: Any, ctx: Context) -> None:
 def test_other_names_are_left_to_python_by_name(process: Callable[..., Any], name: str) -> None:
     (found,) = followed_sources(job_of(process, "dead-letter"))
     assert found.form is None and f"a loop hands {name!r} on" in found.why_not
+
+
+def shares(order: Order) -> float:
+    found = 0.0
+    for item in order.items:
+        try:
+            found += item.price / item.n
+        except ZeroDivisionError:
+            found -= 1
+    return found
+
+
+def test_a_try_in_the_loop_of_a_map_is_named_and_left_to_python() -> None:
+    orders = [Order("a", [Item(1.0, n - 2) for n in range(length)]) for length in range(6)]
+    flow = Flow("shares")
+    flow.source("orders", Json(Order), time=lambda o: 5).map(shares).sink("out")
+    assert "row by row: it has a try in a loop" in flow.explain()[1].how
+    assert flow.collect({"orders": orders}) == list(map(shares, orders))
