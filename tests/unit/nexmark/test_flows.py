@@ -147,6 +147,7 @@ def test_runs_take_the_flow_where_there_is_one() -> None:
     assert plan.job().fingerprint() != RunPlan("q7", format="arrow").job().fingerprint()
 
 
+@pytest.mark.slow
 def test_the_events_of_a_flow_are_not_made_as_objects() -> None:
     """Every bid is read as columns, and only what a query gives is made."""
     for query in FLOWS:

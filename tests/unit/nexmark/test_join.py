@@ -23,6 +23,7 @@ def columns(rows: list[tuple[int, ...]], width: int) -> list[Ints]:
     return list(np.array(rows, dtype=np.int64).reshape(-1, width).T)
 
 
+@pytest.mark.slow
 @given(SALES, BIDS, SPREAD)
 def test_the_best_bids_are_those_of_a_nested_loop(
     sales: list[tuple[int, int, int, int]], bids: list[tuple[int, int, int]], spread: int

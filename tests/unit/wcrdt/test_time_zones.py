@@ -90,6 +90,7 @@ def test_windows_cover_time_without_a_gap_and_columns_agree(
         assert found == expected
 
 
+@pytest.mark.slow
 @given(zone=st.sampled_from(ZONES), ts_ms=st.integers(-(2**40), 2**42))
 def test_day_is_the_date_of_the_clock(zone: str, ts_ms: int) -> None:
     clock = (datetime(1970, 1, 1, tzinfo=ZoneInfo("UTC")) + timedelta(milliseconds=ts_ms)).astimezone(ZoneInfo(zone))

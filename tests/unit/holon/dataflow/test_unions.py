@@ -266,6 +266,7 @@ def branches(events: Stream[Any]) -> None:
     events.split(lambda e: isinstance(e, Play))[1].map(lambda e: e.to).sink("fails")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("loops_installed")
 @pytest.mark.parametrize("cut", [1, 7, 60])
 def test_rows_of_several_structs_give_what_objects_give(cut: int) -> None:

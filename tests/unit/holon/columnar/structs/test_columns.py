@@ -147,6 +147,7 @@ class Deep(msgspec.Struct):
     short: Annotated[list[int], msgspec.Meta(min_length=1, max_length=2)] = msgspec.field(default_factory=lambda: [7])
 
 
+@pytest.mark.slow
 def test_lists_in_lists_and_lists_of_unions_are_columns_too() -> None:
     pets = ["[]", '[{"type":"cat","lives":9},null,{"name":"Rex","type":"dog"}]']
     payloads = [

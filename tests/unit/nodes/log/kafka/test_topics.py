@@ -49,6 +49,7 @@ def test_no_offset_is_no_answer_and_is_asked_for_again() -> None:
     assert topics(Broker(NO_OFFSET, NO_OFFSET, 7)).offsets([T], at_end=True) == {T: 7}
 
 
+@pytest.mark.slow
 def test_whoever_gets_no_answer_says_so_by_name() -> None:
     silent = topics(Broker(None, None, None), timeout_s=0.05)
     with pytest.raises(LogUnavailable, match="requesting offsets"):

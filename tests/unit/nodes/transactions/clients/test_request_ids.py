@@ -102,6 +102,7 @@ def test_the_earlier_of_id_and_since_counts() -> None:
     assert admission().admit(100, asked(late, since=95))[0].kind is Kind.RUN
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.booleans(), st.booleans()), max_size=60))
 def test_no_id_that_says_when_it_was_made_runs_twice_however_it_is_retried(
     tries: list[tuple[int, int, bool, bool]],

@@ -181,6 +181,7 @@ def test_a_key_of_costly_calls_is_too_hot_though_it_has_few() -> None:
     assert (first.key, first.too_hot, first.cpu_share) == (a, True, pytest.approx(0.9 * (0.9 + 0.1 * 0.05)))
 
 
+@pytest.mark.slow
 def test_a_node_names_buckets_of_costly_calls_in_its_heartbeats() -> None:
     measured = CpuStage(counters("cpu", 2))
     driver = measured.start("a")

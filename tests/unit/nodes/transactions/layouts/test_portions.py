@@ -255,6 +255,7 @@ class Fleet(Stage):
         return [each.layout for value in values for each in epoch_messages(value) if isinstance(each, PlannedLayout)]
 
 
+@pytest.mark.slow
 def test_a_node_moves_keys_in_portions_and_the_next_request_follows_the_last_of_them() -> None:
     made = Fleet(40)
     requests, told = Repartitioning(made.log, made.topics), list[str]()
@@ -276,6 +277,7 @@ def test_a_node_moves_keys_in_portions_and_the_next_request_follows_the_last_of_
     assert [made.call("count", key, "add", [1]) for key in KEYS] == [3] * len(KEYS)
 
 
+@pytest.mark.slow
 def test_of_more_nodes_more_move_at_once() -> None:
     found: list[int] = []
     for others in ((), ("b", "c", "d")):
@@ -300,6 +302,7 @@ def test_no_portion_is_planned_before_nodes_that_know_none_have_stopped() -> Non
     assert timeout_ms - 50 <= made.now_ms - since_ms <= timeout_ms + 50
 
 
+@pytest.mark.slow
 def test_state_that_spills_moves_in_portions_too(tmp_path: Path) -> None:
     made = Fleet(20, spills=Spills(str(tmp_path), 1_000))
     requests = Repartitioning(made.log, made.topics)
@@ -309,6 +312,7 @@ def test_state_that_spills_moves_in_portions_too(tmp_path: Path) -> None:
     assert [made.call("count", key, "add", [1]) for key in KEYS] == [2] * len(KEYS)
 
 
+@pytest.mark.slow
 def test_another_node_goes_on_behind_the_last_portion_that_holds() -> None:
     made = Fleet(20)
     requests = Repartitioning(made.log, made.topics)
@@ -324,6 +328,7 @@ def test_another_node_goes_on_behind_the_last_portion_that_holds() -> None:
     assert [made.call("count", key, "add", [1]) for key in KEYS] == [2] * len(KEYS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "portion_bytes"), [("stop", 1), ("online", 1 << 20)])
 def test_what_is_small_or_stops_moves_at_once(mode: str, portion_bytes: int) -> None:
     made = Fleet(portion_bytes)

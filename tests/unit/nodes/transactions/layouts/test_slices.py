@@ -20,6 +20,7 @@ def spilling() -> SpillingStore:
     return SpillingStore(MemorySpill(), lambda: 2_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("new_store", [Store, spilling])
 @pytest.mark.parametrize("mode", ["stop", "online"])
 @pytest.mark.parametrize("rows", [1, 7])
