@@ -56,11 +56,6 @@ def shown(windows: Assigner, held: Window) -> Window:
     return windows.shown(held) if isinstance(windows, HeldLonger) else held
 
 
-def held(windows: Assigner, window: Window) -> Window:
-    """A window as it is held."""
-    return windows.held(window) if isinstance(windows, HeldLonger) else window
-
-
 def held_longer_ms(windows: Assigner) -> int:
     """How much longer than others they are held."""
     return windows.by_ms if isinstance(windows, HeldLonger) else 0
