@@ -7,6 +7,8 @@ one sequence.
 
 from __future__ import annotations
 
+import logging
+
 import msgspec
 
 from holon.job import Job
@@ -23,8 +25,11 @@ from nodes.machine.ownership.ownership import Ownership
 from nodes.streams.control_history import JobControlHistory
 from nodes.streams.io.partition_checkpoints import load_with_parts
 from nodes.streams.jobs import Description, create_topics, live_guard_ms
+from nodes.time_texts import event_time
 from wcrdt.codec import DecodeError
-from wcrdt.windows.assigners import END_OF_TIME_MS
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
+
+logger = logging.getLogger(__name__)
 
 
 def continue_job(log: Log, job: Job, store: CheckpointStore, *, bounded: bool = False) -> None:
@@ -38,7 +43,15 @@ def continue_job(log: Log, job: Job, store: CheckpointStore, *, bounded: bool = 
     ended, started = history.ownership, history.ownership.started
     if started is None or not ended.all_done():
         return
-    continued = ContinuedIncarnation(origin_of(started), *_taken_over(job, ended, store))
+    names, closed_ms = _taken_over(job, ended, store)
+    continued = ContinuedIncarnation(origin_of(started), names, closed_ms)
+    if closed_ms > BEFORE_TIME_MS:
+        logger.warning(
+            "job %r goes on behind the end of its input: windows are answered through %s, so records that only windows "
+            "up to there take are late, for shorter windows too",
+            job.name,
+            event_time(closed_ms),
+        )
     described = started.description | {m.CONTINUES: msgspec.json.encode(continued).decode()}
     run = msgspec.json.decode(described["run"], type=Description)
     if run.live_guard_ms is not msgspec.UNSET:

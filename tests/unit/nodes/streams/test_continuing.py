@@ -149,6 +149,21 @@ def test_a_continued_job_answers_what_is_new_and_takes_what_is_behind_the_answer
     assert (counts.accepted, counts.late, counts.taken) == (7, 2, 9) and monitor.conserved()
 
 
+def test_the_log_says_through_which_time_windows_are_answered(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.put(0, 1, 14), stage.put(1, 3)
+    stage.run()
+    continue_job(stage.log, stage.job, stage.store)
+    assert "windows are answered through 1970-01-01 00:00:00.030" in caplog.text
+
+
+def test_a_job_without_windows_says_nothing_of_them(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage(Job("plain", Source("in", Json(dict[str, int])), lambda event, ctx: ctx.emit(event), output="out"))
+    stage.put(0, 1), stage.put(1, 3)
+    stage.run()
+    continue_job(stage.log, stage.job, stage.store)
+    assert "answered" not in caplog.text
+
+
 def test_windows_that_nothing_had_opened_are_open_after_the_end(stage: Stage) -> None:
     """One partition's event time was far ahead, but what it brought was all that its windows had."""
     stage.put(0, 1), stage.put(1, 95)
