@@ -77,9 +77,12 @@ def test_a_call_and_an_upgrade_wait_on_a_full_disk_and_are_made_once_there_is_ro
 
 
 def _with_room_later(*words: str) -> tuple[int, str, str]:
-    """A command that has room for nothing until it has said that it waits; how it ends, and its outputs."""
+    """A command that has room for nothing until it has said that it waits; how it ends, and its outputs.
+
+    It leaves no bytecode: Python cuts such files off at the limit, and reads them again.
+    """
     process = subprocess.Popen(
-        ["prlimit", f"--fsize={HEADS}:unlimited", sys.executable, "-m", "nodes.cli", "txn", *words],
+        ["prlimit", f"--fsize={HEADS}:unlimited", sys.executable, "-B", "-m", "nodes.cli", "txn", *words],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None
