@@ -21,10 +21,14 @@ Wanted = tuple[str, str]
 
 
 class Counts:
-    """Of one run: transactions that ran once more in a partition; requests for keys or groups, and what that sent."""
+    """Of one run: transactions that ran once more in a partition; requests for keys or groups, and what that sent.
+
+    ``batch_bytes``: of rows that were not requested.
+    """
 
     def __init__(self) -> None:
         self.ran_again = 0
+        self.batch_bytes = 0
         self.requests = 0
         self.requested_rows = 0
         self.requested_bytes = 0

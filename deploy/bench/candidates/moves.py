@@ -13,6 +13,7 @@ from deploy.bench.candidates.virtual_fleet import LogTimes, Member, VirtualFleet
 from nodes.transactions.bench.reply_times import Interval, ReplyTimes
 from nodes.transactions.layouts.portions import KnownState, bucket_sizes, next_portion, portions_left
 from transactional.epochs.appends import Append, AppendEpochs
+from transactional.epochs.copies import PORTION_BYTES
 from transactional.epochs.layout_messages import NewLayout, PlannedLayout
 from transactional.epochs.messages import to_bytes
 from transactional.execution.serial import Serial
@@ -35,7 +36,7 @@ ON_DEMAND = frozenset({"keys", "groups"})
 class Setting:
     """One run. Times in seconds: the move is requested after ``before_s``, and load goes on for ``after_s`` behind it.
 
-    ``most_s``: of the move, at most.
+    ``most_s``: of the move, at most. ``batch_bytes``: of requested keys, ``portion_bytes``: of copies, for each node.
     """
 
     workload: BenchWorkload
@@ -48,6 +49,7 @@ class Setting:
     after_s: float = 3.0
     most_s: float = 30.0
     batch_bytes: int = 1 << 18
+    portion_bytes: int = PORTION_BYTES
     log: LogTimes = field(default_factory=LogTimes)
 
 
@@ -120,7 +122,8 @@ class Mover:
             partitions = member.node.partitions
             states = {number: KnownState(each.store.tables) for number, each in partitions.items()}
             sizes = bucket_sizes(newest, target, self._program.operators, states)
-            left = portions_left(newest, target, sizes, self._fleet.portion_bytes, self.portions)
+            portion_bytes = self._setting.portion_bytes * self._setting.nodes
+            left = portions_left(newest, target, sizes, portion_bytes, self.portions)
             self._planned = next_portion(newest, target, sizes, left)
             self.portions += 1
             return [AppendEpochs(to_bytes(PlannedLayout(self._planned)))]
@@ -147,7 +150,7 @@ def measured(setting: Setting, program: Program, rows: Mapping[StateKey, bytes])
             gc.enable()
     found = figures(fleet, mover, client, setting)
     found.update(
-        moved_MB=fleet.moved_bytes / 1e6,
+        moved_MB=(counts.batch_bytes if on_demand else fleet.moved_bytes) / 1e6,
         requested_MB=counts.requested_bytes / 1e6,
         requests=counts.requests,
         requested_rows=counts.requested_rows,

@@ -210,6 +210,7 @@ class OnDemandPartition(StatePartition):
             data = to_bytes(MovedState(self.number, copies_epoch(layout), index, some))
             sends.append((to, digest(data)))
             out.append(AppendCalls(to, data))
+            self.store.counts.batch_bytes += len(data)
         self._sends = bool(self._leaving)
         end = (to, -1, *key) if self._sends else None
         mark = Copied(self.number, layout, index, 0, self._now, end, sends, len(self._leaving), size)

@@ -93,7 +93,6 @@ class VirtualFleet:
             self.owner(partition).node.receive(e.PartitionTaken(partition))
         for sequencer in range(sequencers):
             self.members[sequencer % nodes].node.receive(e.SequencerTaken(sequencer))
-        self.portion_bytes = config.portion_bytes * nodes
 
     def owner(self, partition: int) -> Member:
         return self.members[partition % len(self.members)]

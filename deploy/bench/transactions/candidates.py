@@ -2,7 +2,8 @@
 
     .venv/bin/python deploy/bench/transactions/candidates.py [--records 200000] [--rate 1000] [--warehouses 12]
         [--scale 0.1] [--tpcc-rate 60] [--workloads ycsb-m,ycsb-m@0.99,ycsb-e,tpcc-full] [--partitions 12,16]
-        [--nodes 2] [--ways stop,copies,keys,groups] [--rounds 3] [--batch-kb 256] [--trip-ms 2] [--mb-s 200] [--json]
+        [--nodes 2] [--ways stop,copies,keys,groups] [--rounds 3] [--batch-kb 256] [--portion-mb 32] [--trip-ms 2]
+        [--mb-s 200] [--json]
 
 `copies` and `stop` are the modes of `holon txn repartition`; `copies` is candidate (b) of docs/design/migration.md. By
 `keys` and by `groups` all keys change home at once (candidate (a)). A transaction whose key is not there requests it,
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--ways", default="stop,copies,keys,groups", help=f"of {', '.join(WAYS)}")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch-kb", type=int, default=256, help="of rows that a node sends in a round, by request")
+    parser.add_argument("--portion-mb", type=int, default=32, help="of copies that a node moves at once")
     parser.add_argument("--trip-ms", type=float, default=2.0)
     parser.add_argument("--mb-s", type=float, default=200.0)
     parser.add_argument("--seconds", type=float, default=3.0, help="of load before the move, and after it")
@@ -82,8 +84,8 @@ def measured_all(name: str, options: argparse.Namespace) -> list[dict[str, Any]]
         for way in options.ways.split(","):
             setting = Setting(
                 workload, WorkloadShape(size, shape.zipf, 1 + number, options.scale), rate, way, (first, second),
-                options.nodes, options.seconds, options.seconds, options.most_s, 1024 * options.batch_kb,
-                LogTimes(options.trip_ms, options.mb_s),
+                options.nodes, options.seconds, options.seconds, options.most_s,
+                options.batch_kb << 10, options.portion_mb << 20, LogTimes(options.trip_ms, options.mb_s),
             )  # fmt: skip
             found.append({"workload": name, **measured(setting, workload.program, rows)})
             print(f"round {number + 1}:", found[-1], file=sys.stderr, flush=True)
