@@ -16,6 +16,7 @@ from deploy.mutants.keyed.columns_in_files import COLUMNS_IN_FILES, KNOWN_SHARDS
 from deploy.mutants.keyed.lookups import LOOKUPS
 from deploy.mutants.keyed.spilled_rows import SPILLED_ROWS
 from deploy.mutants.moves.copy_batches import COPY_BATCHES
+from deploy.mutants.moves.patience import PATIENCE
 from deploy.mutants.moves.portions import PORTIONS
 from deploy.mutants.planted_chains import CHAINS, CHECKPOINT_PARTS, SEVERAL_TOPICS, WAITING_CONTRIBUTIONS
 from deploy.mutants.planted_code import CODE, LARGEST, SIMULATED, VERSIONS
@@ -38,6 +39,7 @@ MUTANTS = (
     *MIXED_FLEETS,
     *COPIES,
     *COPY_BATCHES,
+    *PATIENCE,
     *PORTIONS,
     *PARTED,
     *RELEASES,

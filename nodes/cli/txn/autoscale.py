@@ -191,8 +191,9 @@ def outcomes(
     stopped: StopRequests,
 ) -> Iterator[Outcome]:
     """``count`` 0: until it is stopped, those with a decision alone."""
-    from nodes.log.contract import LogError
+    from nodes.log.contract import LogError, LogFull
 
+    told = ""
     begin_s = next_s = time.monotonic()
     taken = 0
     while not (count and taken == count) and not (seconds and time.monotonic() - begin_s >= seconds):
@@ -207,9 +208,16 @@ def outcomes(
                 break
         try:
             outcome = scaler.turn()
+        except LogFull as error:
+            text = f"waits for room on the log, and nothing is decided until then: {error}"
+            if text != told:
+                note(text)
+            told = text
+            continue
         except LogError as error:  # its nodes need not end for that
             note(f"no sample: {error}")
             continue
+        told = ""
         taken += 1
         if outcome.decision is not None:
             note(_line(outcome.decision) + ("" if outcome.won else "; another autoscaler was first"))

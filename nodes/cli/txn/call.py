@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nodes.cli.options import GivenOptions, JsonOption, with_log_options
-from nodes.cli.output import emit_json, fail
+from nodes.cli.output import emit_json, fail, note
 
 if TYPE_CHECKING:
     from nodes.settings.settings import Settings
@@ -42,7 +42,10 @@ def call(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Call a function as one transaction and print its result; 1 if it was aborted."""
+    """Call a function as one transaction and print its result; 1 if it was aborted.
+
+    On a full disk it waits for room, for --timeout in all.
+    """
     try:
         args: Any = json.loads(arguments)
     except (ValueError, RecursionError) as error:
@@ -73,17 +76,22 @@ def _on_the_log(
 ) -> Any:
     from nodes.runtime.log_opening import open_settings_log
     from nodes.transactions.clients.client import TransactionClient
+    from nodes.transactions.clients.patience import Patience
 
     with open_settings_log(settings) as log:
-        return TransactionClient(log, job).try_call(
-            request.operator,
-            request.key,
-            request.function,
-            request.args,
-            request_id=request_id,
-            since=request.since,
-            timeout_s=timeout_s,
+        client, patience = TransactionClient(log, job), Patience(timeout_s, note)
+        outcome, _ = patience.with_room(  # a refused request is not on the log, and may be made anew under another id
+            lambda: client.try_call(
+                request.operator,
+                request.key,
+                request.function,
+                request.args,
+                request_id=request_id,
+                since=request.since,
+                timeout_s=patience.left_s,
+            )
         )
+        return outcome
 
 
 def _through(url: str, token_file: Path | None, request: WireRequest, timeout_s: float) -> Any:

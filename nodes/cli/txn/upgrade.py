@@ -8,7 +8,7 @@ import typer
 
 from nodes.cli.job_options import note_unknown, program_named
 from nodes.cli.options import GivenOptions, JsonOption, with_log_options
-from nodes.cli.output import console, emit_json, fail
+from nodes.cli.output import console, emit_json, fail, note
 
 if TYPE_CHECKING:
     from nodes.transactions.upgrades.proposing import Upgrade, VersionShown
@@ -27,12 +27,13 @@ def upgrade(
     """Let the nodes of a job go on with another version of its program, from one epoch on.
 
     They load it by its name, beside the one that they have; going back is an upgrade too. Ends with 1 if something is
-    against it, which is named, or if it does not hold in time.
+    against it, which is named, or if it does not hold in time. On a full disk it waits for room as long, too.
     """
     settings = given.settings()
     loaded = program_named(program)
     from nodes.checkpoints.opening import open_checkpoints
     from nodes.runtime.log_opening import open_settings_log
+    from nodes.transactions.clients.patience import Patience
     from nodes.transactions.topics import job_on
     from nodes.transactions.upgrades.proposing import Upgrader
     from transactional.describing import code_of
@@ -40,7 +41,7 @@ def upgrade(
     note_unknown(code_of(loaded).unknown)
     with open_settings_log(settings) as log:
         job_on(log, loaded.name)
-        upgrader = Upgrader(log, open_checkpoints(settings), loaded, program)
+        upgrader = Upgrader(log, open_checkpoints(settings), loaded, program, Patience(timeout_s, note))
         with console().status("trying all stored values"):
             found = upgrader.check(dry_run=dry_run)
         if not found.problems and not dry_run:

@@ -12,12 +12,13 @@ from typing import Literal, TypeVar
 import msgspec
 
 from nodes.errors import RunFailed, SettingsError, UnknownName
-from nodes.log.contract import Log, LogError, LogFull, TopicPartition
+from nodes.log.contract import Log, LogError, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.ownership.commands import LAYOUT
 from nodes.machine.ownership.layouts import LayoutOutcome, LayoutProgress, ProposedLayout, outcome_of
 from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.ownership.programs import NamedProgram
+from nodes.transactions.clients.patience import Patience
 from nodes.transactions.control_history import control_history, nodes_at_work
 from nodes.transactions.job_start import KeyLayout, key_layout, started
 from nodes.transactions.layouts.cpu import RecentCpu, layout_held_ms, recent_cpu
@@ -31,15 +32,11 @@ Mode = Literal["stop", "online"]
 """online: keys are copied while transactions run, and only what changed meanwhile waits for the move."""
 About = dict[str, str | int | list[str]]
 Told = TypeVar("Told", bound=msgspec.Struct)
-COMMAND = "repartition"
-"""In place of a node's name."""
 SHOWN = 3
 """Names of nodes in a message."""
 HEARTBEAT_WAIT_S = 2.0
 """Nodes write several heartbeats in that time."""
 _POLL_S = 0.2
-_AGAIN_S = 1.0
-"""Between two attempts to enlarge a topic, or to append to a log without room."""
 
 
 class NotRepartitioned(RunFailed):
@@ -87,10 +84,7 @@ class Repartitioning:
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         begun = started(log, topics)
-        self._left_s = patience_s
-        self._told = ""
-        self._tell = tell
-        self._sleep = sleep
+        self._patience = Patience(patience_s, tell, sleep)
         self._clock_s = clock_s
         self._log = log
         self._topics = topics
@@ -194,7 +188,8 @@ class Repartitioning:
         made = ProposedLayout(after.number, units, raw, about, mode == "online", parted=after.is_parted)
         argument = msgspec.json.encode(made).decode()
         name = LAYOUT if made.format == m.LAYOUTS_VERSION else m.ONLINE_LAYOUT  # the name decides the format
-        self._append(self._topics.control, m.encode(m.Command(FIRST_INCARNATION, name, argument)))
+        command = m.encode(m.Command(FIRST_INCARNATION, name, argument))
+        self._patience.append(self._log, self._topics.control, command)
         if self._requested() != made:
             raise RunFailed(_under_way(self._history.ownership) or "another request came first: see holon txn layout")
         return made
@@ -213,29 +208,9 @@ class Repartitioning:
                     self._log.add_partitions(missing[0], partitions)
                 del missing[0]
             except LogError as error:
-                waits = self._waits(f"topic {missing[0]!r} to get {_partitions(partitions)}: {error}", error)
+                self._patience.wait(f"topic {missing[0]!r} to get {_partitions(partitions)}: {error}", error)
+                waits = True
         return waits
-
-    def _append(self, topic: str, record: bytes) -> bool:
-        """Whether it was waited for room: a refused append leaves nothing."""
-        waits = False
-        while True:
-            try:
-                self._log.append(topic, 0, [record])
-                return waits
-            except LogFull as error:
-                waits = self._waits(f"room on the log, and nothing is requested until then: {error}", error)
-
-    def _waits(self, what: str, error: LogError) -> bool:
-        """True, a moment later. Raises the error at the end of all patience."""
-        if self._left_s <= 0:
-            raise error
-        if what != self._told:
-            self._tell(f"waits for {what}")
-            self._told = what
-        self._sleep(_AGAIN_S)
-        self._left_s -= _AGAIN_S
-        return True
 
     def wait(
         self, made: ProposedLayout, told: Repartitioned, timeout_s: float, tell: Callable[[str], None] | None = None
@@ -280,11 +255,8 @@ class Repartitioning:
         return nodes_at_work(self._log, self._topics, self.read, wait_s, bool, self._clock_s)
 
     def _waited_for_heartbeats(self) -> bool:
-        """Whether heartbeats of members found no room. One that does not count shows that, and changes nothing."""
-        if self._left_s <= 0 or not self.read().members:
-            return False
-        uncounted = m.Heartbeat(m.UNCOUNTED_INCARNATION, COMMAND, 0)
-        return self._append(self._topics.heartbeats, m.encode(uncounted))
+        """Whether heartbeats of members found no room."""
+        return bool(self.read().members) and self._patience.awaited_heartbeats(self._log, self._topics)
 
 
 def changed_layout(

@@ -20,6 +20,7 @@ from nodes.machine import messages as m
 from nodes.machine.code_check import last_recorded
 from nodes.machine.ownership import programs as p
 from nodes.machine.ownership.ownership import Ownership
+from nodes.transactions.clients.patience import Patience
 from nodes.transactions.control_history import at_work, control_history, nodes_at_work
 from nodes.transactions.job_start import KeyLayout, key_layout, started
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
@@ -60,9 +61,15 @@ class Upgrade(msgspec.Struct):
 
 
 class Upgrader:
-    """Of one job, to one program. Reads the log and the store; ``propose`` alone writes."""
+    """Of one job, to one program. Reads the log and the store; ``propose`` alone writes what counts.
 
-    def __init__(self, log: Log, store: CheckpointStore, program: Program, reference: str) -> None:
+    ``patience``: for room on the log.
+    """
+
+    def __init__(
+        self, log: Log, store: CheckpointStore, program: Program, reference: str, patience: Patience | None = None
+    ) -> None:
+        self._patience = Patience() if patience is None else patience
         self._log = log
         self._store = store
         self._program = program
@@ -79,13 +86,18 @@ class Upgrader:
         """All that is against it; nothing is written. Raises ``RunFailed`` where stored state cannot be read."""
         ownership = self._history.read()
         living = self._at_work(ownership)
+        may_wait = not living and not dry_run and bool(ownership.members)
+        if may_wait and self._patience.awaited_heartbeats(self._log, self._topics):
+            living = self._at_work(ownership := self._history.read())
         found = tried(self._log, self._store, ownership, self._program, self._layout.sequencers)
         problems = [*self._running(ownership, living), *self._misplaced(ownership), *self._lost(ownership)]
         for each in found.problems:
             more = "" if each.count == 1 else f" (and {each.count - 1} more)"
             problems.append(f"the state of {each.operator} {each.key!r}{more}: {each.problem}")
         if not living:
-            problems.append("no node of the job is at work: start its nodes, then upgrade them")
+            silent = ", ".join(sorted(ownership.members)[:_SHOWN])
+            why = f"; each of {silent} has ended, or waits for room on the log" if silent else ""
+            problems.append(f"no node of the job is at work: start its nodes, then upgrade them{why}")
         after = self._proposed(ownership)
         return Upgrade(
             self._program.name, _shown_before(ownership), _shown(named_program(after)), living, found.values,
@@ -93,12 +105,16 @@ class Upgrader:
         )  # fmt: skip
 
     def propose(self, checked: Upgrade, patience_s: float) -> Upgrade:
-        """Returns when it holds. Raises ``RunFailed`` where it was refused, or does not hold in that time."""
-        begin_s, name = time.monotonic(), uuid.uuid4().hex
+        """Returns when it holds. Raises ``RunFailed`` where it was refused, or does not hold in that time.
+
+        ``LogFull``: there was no room for all patience, and nothing is proposed.
+        """
+        name = uuid.uuid4().hex
         named = named_program(self._proposed(self._history.read()))
         argument = p.argument(p.Proposal(name, named, self._version.encode()))
         record = m.encode(m.Command(FIRST_INCARNATION, p.PROGRAM, argument, name))
-        self._log.append(self._topics.control, 0, [record])
+        self._patience.append(self._log, self._topics.control, record)
+        begin_s = time.monotonic()
         while (problem := (ownership := self._history.read()).programs.outcome(name)) is None:
             if time.monotonic() - begin_s > patience_s:
                 raise RunFailed(

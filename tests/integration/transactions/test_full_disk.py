@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -11,7 +13,7 @@ from examples.bank import program
 from nodes.log import open_log
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
-from tests.integration.processes import PLENTY_S, until
+from tests.integration.processes import PLENTY_S, ROOT, until
 from tests.integration.scraping import ask, scrape
 from tests.integration.transactions.test_metrics import ports
 from tests.integration.transactions.test_nodes import ACCOUNTS, BANK, answers, money, open_accounts, pay_around
@@ -56,3 +58,38 @@ def test_nodes_wait_on_a_full_disk_and_go_on_where_they_were(tmp_path: Path) -> 
         assert text.count("waits until there is room on the log, and nothing is lost: topic 'bank-txn-") == 1, text
     assert [text.count("there is room on the log again") for text in told] == [0, 1]
     assert "Traceback" not in "".join(told)
+
+
+def test_a_call_and_an_upgrade_wait_on_a_full_disk_and_are_made_once_there_is_room(tmp_path: Path) -> None:
+    """The limit is on the size of files of the commands alone."""
+    where = ("--log-dir", str(tmp_path / "log"))
+    with open_log(f"embedded:{tmp_path / 'log'}") as log:
+        create_topics(log, program, SEQUENCERS)
+        with nodes(1, BANK, *where):
+            open_accounts(TransactionClient(log, "bank"))
+            deposit = ("call", "account", "a1", "deposit", "[7]", "--timeout", "60", "--json")
+            code, out, told = _with_room_later(*deposit, *where)
+            assert code == 0 and json.loads(out) == {"result": 57}, told
+            assert told.count("waits for room on the log, and nothing is requested until then: topic 'bank-txn-") == 1
+            code, out, told = _with_room_later("upgrade", "examples.bank_v2:program", "--json", *where)
+            assert code == 0 and json.loads(out)["since_epoch"] > 0, told
+            assert told.count("waits for room on the log, and nothing is requested until then: topic 'bank-txn-") == 1
+
+
+def _with_room_later(*words: str) -> tuple[int, str, str]:
+    """A command that has room for nothing until it has said that it waits; how it ends, and its outputs.
+
+    It leaves no bytecode: Python cuts such files off at the limit, and reads them again.
+    """
+    process = subprocess.Popen(
+        ["prlimit", f"--fsize={HEADS}:unlimited", sys.executable, "-B", "-m", "nodes.cli", "txn", *words],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    told = ""
+    while "waits for room" not in told and (line := process.stderr.readline()):
+        told += line
+    if process.poll() is None:
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (UNLIMITED, UNLIMITED))
+    out, rest = process.communicate(timeout=PLENTY_S)
+    return process.returncode, out, told + rest

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from nodes.log.contract import LogFull
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.ownership.commands import AUTOSCALE
@@ -156,6 +157,30 @@ def test_nodes_are_asked_of_the_provider_by_the_one_whose_record_was_first(monke
     assert [each.won for each in rivals] == [True] and other.asked == [(2, 1)]
     assert outcome.decision is not None and not outcome.won and provider.asked == []
     assert decisions_of(Repartitioning(made.log, made.topics).read()) == [rivals[0].decision]
+
+
+def test_without_room_on_the_log_nothing_is_decided_and_then_it_is_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, provider = stage("a"), Provider()
+    mine, append = scaler(made, limits(nodes=2), provider), made.log.append
+
+    def full(topic: str, *given: Any, **named: Any) -> Any:
+        if topic == made.topics.control:
+            raise LogFull(f"topic {topic!r}: no space left")
+        return append(topic, *given, **named)
+
+    made.turn(20)
+    mine.turn()
+    monkeypatch.setattr(made.log, "append", full)
+    for _ in range(2):
+        made.turn(20)
+        with pytest.raises(LogFull):
+            mine.turn()
+    assert provider.asked == [] and decisions_of(Repartitioning(made.log, made.topics).read()) == []
+    monkeypatch.setattr(made.log, "append", append)
+    made.turn(20)
+    outcome = mine.turn()
+    assert outcome.won and provider.asked == [(2, 1)]
+    assert decisions_of(Repartitioning(made.log, made.topics).read()) == [outcome.decision]
 
 
 def test_a_dry_run_writes_nothing() -> None:

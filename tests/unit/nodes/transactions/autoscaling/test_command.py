@@ -9,6 +9,7 @@ import pytest
 
 from nodes.cli.main import run
 from nodes.cli.txn import autoscale
+from nodes.log.contract import LogError, LogFull
 from nodes.transactions.autoscaling.autoscaler import Outcome
 from nodes.transactions.autoscaling.deciding import Action, Sample
 
@@ -76,3 +77,28 @@ def test_a_sample_that_takes_longer_than_the_interval_keeps_it_from_neither_its_
     always = Scene(monkeypatch, 7.0, 7.0, 30.0)
     always.run()
     assert always.sampled == [2.0, 9.0, 16.0, 23.0] and always.checked >= 4
+
+
+class Failing(Scene):
+    """Its samples meet these errors, one after the other."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, errors: list[LogError | None]) -> None:
+        super().__init__(monkeypatch, 0.0, 0.0, 2.0 * len(errors) + 0.5)
+        self.errors = errors
+
+    def turn(self) -> Outcome:
+        outcome = super().turn()
+        if (error := self.errors[len(self.sampled) - 1]) is not None:
+            raise error
+        return outcome
+
+
+def test_a_full_disk_is_told_once_while_it_lasts_and_samples_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full, away = LogFull("topic 't': no space left"), LogError("gone")
+    scene = Failing(monkeypatch, [None, full, full, None, full, away])
+    scene.run()
+    assert scene.sampled == [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
+    waits = "waits for room on the log, and nothing is decided until then: topic 't': no space left"
+    assert capsys.readouterr().err.splitlines() == [waits, waits, "no sample: gone"]

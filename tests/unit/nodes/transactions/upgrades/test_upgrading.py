@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,12 +11,14 @@ import pytest
 from examples import bank, bank_v2
 from holon.fingerprint.version import JobVersion
 from nodes.errors import RunFailed
+from nodes.log.contract import AddressSpaceFull, Appended, LogFull
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.ownership import programs as p
 from nodes.machine.ownership.code_rule import CodeRule
 from nodes.sim.store import MemoryCheckpoints
 from nodes.transactions.clients.client import TransactionClient
+from nodes.transactions.clients.patience import Patience
 from nodes.transactions.composition import NodeOptions, NodeSurroundings, composed
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.job_start import begin
@@ -43,9 +46,11 @@ def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 class Stage:
     """A log, a store, a clock, and nodes of the bank. ``lacking``: versions that no node can load."""
 
+    new_log: Callable[..., MemoryLog] = MemoryLog
+
     def __init__(self) -> None:
         self.now_ms = 0
-        self.log = MemoryLog(on_wait=lambda seconds: self.turn())
+        self.log = self.new_log(on_wait=lambda seconds: self.turn())
         self.store = MemoryCheckpoints()
         self.nodes: dict[str, TransactionDriver] = {}
         self.lacking: dict[str, str] = {}
@@ -86,15 +91,17 @@ class Stage:
     def check(self, program: Program = bank_v2.program, reference: str = V2) -> Upgrade:
         return self.upgrader(program, reference).check(dry_run=True)
 
-    def upgrade(self, program: Program = bank_v2.program, reference: str = V2) -> Upgrade:
-        upgrader = self.upgrader(program, reference)
+    def upgrade(
+        self, program: Program = bank_v2.program, reference: str = V2, patience: Patience | None = None
+    ) -> Upgrade:
+        upgrader = Upgrader(self.log, self.store, program, reference, patience)
         checked = upgrader.check(dry_run=False)
         assert not checked.problems
         return upgrader.propose(checked, 30)
 
 
-def at_work(*names: str) -> Stage:
-    stage = Stage()
+def at_work(*names: str, stage: Stage | None = None) -> Stage:
+    stage = Stage() if stage is None else stage
     for name in names:
         stage.start(name)
     stage.turn(200)
@@ -114,6 +121,98 @@ def test_an_upgrade_holds_from_one_epoch_on_at_all_nodes_and_reads_what_was_stor
     assert stage.call("alice", "statement") == {"cents": 10_000, "last": []}
     assert stage.call("alice", "transfer", ["bob", 30]) == 70
     assert {each.node.ledger.versions.since(1) for each in stage.nodes.values()} == {made.since_epoch}
+
+
+class Full(MemoryLog):
+    """While ``full`` is a part of a topic's name, that one has no room."""
+
+    full: str | None = None
+
+    def append(self, topic: str, partition: int, values: Sequence[bytes], **more: Any) -> Appended:
+        if self.full is not None and self.full in topic:
+            raise LogFull(f"topic {topic!r}: no space left")
+        return super().append(topic, partition, values, **more)
+
+
+class FullStage(Stage):
+    """While no topic has room its nodes wait."""
+
+    new_log = Full
+
+    @property
+    def full(self) -> Full:
+        assert isinstance(self.log, Full)
+        return self.log
+
+    def turn(self, times: int = 1) -> None:
+        if self.full.full != "":
+            super().turn(times)
+
+
+@pytest.mark.parametrize(("full", "topic"), [("", "heartbeats"), ("control", "control")])
+def test_an_upgrade_waits_for_room_on_a_full_disk_and_says_so_once(full: str, topic: str) -> None:
+    """Nodes that wait for room send no heartbeats: they were taken for nodes that do not run."""
+    stage = FullStage()
+    log = stage.full
+    at_work("one", stage=stage)
+    told, slept, before = list[str](), list[float](), log.end_offset(stage.topics.control, 0)
+
+    def sleep(seconds: float) -> None:
+        assert log.end_offset(stage.topics.control, 0) == before, "it was proposed too early"
+        slept.append(seconds)
+        log.full = full if len(slept) < 3 else None
+
+    log.full = full
+    if full:
+        with pytest.raises(LogFull, match="no space left"):
+            stage.upgrade()
+        with pytest.raises(LogFull, match="no space left"):
+            stage.upgrade(patience=Patience(2, sleep=lambda seconds: None))
+    else:
+        (problem,) = stage.upgrader().check(dry_run=False).problems
+        assert problem.startswith("no node of the job is at work") and problem.endswith(
+            "one has ended, or waits for room on the log"
+        )
+        patient = Upgrader(log, stage.store, bank_v2.program, V2, Patience(60, told.append, sleep))
+        assert patient.check(dry_run=True).problems and not slept, "a dry run waits for nothing"
+    made = stage.upgrade(patience=Patience(60, told.append, sleep))
+    assert made.nodes == ["one"] and made.since_epoch is not None and slept == [1.0] * 3
+    text = f"topic {f'bank-txn-{topic}'!r}: no space left"
+    assert told == [f"waits for room on the log, and nothing is requested until then: {text}"], "once"
+
+
+def test_a_call_is_made_once_there_is_room_and_runs_once() -> None:
+    stage = FullStage()
+    log = stage.full
+    at_work("one", stage=stage)
+    slept, log.full = list[float](), "requests"
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        log.full = None if len(slept) == 2 else "requests"
+
+    outcome, waited = Patience(60, sleep=sleep).with_room(lambda: stage.call("alice", "deposit", [5]))
+    assert (outcome, waited, slept) == (105, True, [1.0, 1.0])
+    outcome, waited = Patience(60, sleep=sleep).with_room(lambda: stage.call("alice", "deposit", [5]))
+    assert (outcome, waited) == (110, False)
+
+
+def test_an_address_space_that_is_used_up_is_not_waited_for_and_the_last_moment_is_a_part() -> None:
+    def used_up() -> None:
+        raise AddressSpaceFull("no addresses left")
+
+    slept = list[float]()
+    patience = Patience(2.5, sleep=slept.append)
+    with pytest.raises(AddressSpaceFull):
+        patience.with_room(used_up)
+    assert not slept
+    with pytest.raises(LogFull):
+        patience.with_room(_no_room)
+    assert slept == [1.0, 1.0, 0.5] and patience.left_s == 0
+
+
+def _no_room() -> None:
+    raise LogFull("no space left")
 
 
 @pytest.mark.slow
