@@ -101,6 +101,6 @@ def open_settings_log(settings: Settings, *, create: bool = False) -> Log:
     if settings.log.kind == "embedded" and not create and not (path / "log.json").is_file():
         raise Unreachable(
             f"no log in the folder {path}; name another with --log-dir or log.path, "
-            "or make one: holon log append FILE --topic TOPIC --create"
+            "or make one: holon log append FILE --topic TOPIC --create; for transactions: holon txn run MODULE:PROGRAM"
         )
     return open_job_log(settings)

@@ -92,10 +92,10 @@ RIGHT = {
 }
 
 
-def of_own_lateness() -> Job[Any]:
+def of_own_lateness(idle: str | None = None) -> Job[Any]:
     """Windows of one flow that take rows for different times after their ends, sharded and not, and windows behind."""
     flow = Flow("lateness")
-    orders = flow.source("orders", Json(Order), time=lambda o: o.at, out_of_order=50)
+    orders = flow.source("orders", Json(Order), time=lambda o: o.at, out_of_order=50, idle=idle)
     quick = orders.key_by(lambda o: o.amount).window(Tumbling(1000))
     quick.agg(lambda g: (g.window.end_ms, g.key, g.count())).sink("quick")
     panes = orders.key_by(lambda o: o.amount, sharded=True).window(Sliding(2000, 500), lateness=3000)
@@ -108,6 +108,7 @@ def of_own_lateness() -> Job[Any]:
 
 
 RIGHT["lateness"] = of_own_lateness()
+RIGHT["lateness-idle"] = of_own_lateness("1h")
 
 
 def by_batches() -> Job[Any]:

@@ -27,6 +27,12 @@ FILE_BYTES = 2 * resource.getpagesize()
 WAYS = ["file system", "file size"] if os.geteuid() == 0 else ["file size"]
 
 
+@pytest.fixture(autouse=True)
+def no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of nodes with a limit: Python cuts such files off there, and reads them again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 12 MB, or a folder for those who cannot make one."""

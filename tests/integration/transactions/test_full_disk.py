@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from examples.bank import program
 from nodes.log import open_log
 from nodes.transactions.clients.client import TransactionClient
@@ -22,6 +24,12 @@ from tests.integration.txn_processes import SEQUENCERS, nodes
 UNLIMITED = resource.RLIM_INFINITY
 HEADS = 2 * resource.getpagesize()
 """Bytes of a file that name its newest state. They have their place on a full disk, too: only new ones find none."""
+
+
+@pytest.fixture(autouse=True)
+def no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of commands with a limit: Python cuts such files off there, and reads them again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
 
 
 def test_nodes_wait_on_a_full_disk_and_go_on_where_they_were(tmp_path: Path) -> None:
@@ -77,12 +85,9 @@ def test_a_call_and_an_upgrade_wait_on_a_full_disk_and_are_made_once_there_is_ro
 
 
 def _with_room_later(*words: str) -> tuple[int, str, str]:
-    """A command that has room for nothing until it has said that it waits; how it ends, and its outputs.
-
-    It leaves no bytecode: Python cuts such files off at the limit, and reads them again.
-    """
+    """A command that has room for nothing until it has said that it waits; how it ends, and its outputs."""
     process = subprocess.Popen(
-        ["prlimit", f"--fsize={HEADS}:unlimited", sys.executable, "-B", "-m", "nodes.cli", "txn", *words],
+        ["prlimit", f"--fsize={HEADS}:unlimited", sys.executable, "-m", "nodes.cli", "txn", *words],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None
