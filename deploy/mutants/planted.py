@@ -10,6 +10,7 @@ from deploy.mutants.flows.lateness import OWN_LATENESS
 from deploy.mutants.flows.loops import OF_ITEMS
 from deploy.mutants.flows.named_values import NAMED_VALUES
 from deploy.mutants.flows.record_functions import RECORD_FUNCTIONS
+from deploy.mutants.flows.tuple_rows import OF_TUPLES
 from deploy.mutants.flows.unions import UNIONS
 from deploy.mutants.kafka.fetches import FETCHES
 from deploy.mutants.keyed.columns_in_files import COLUMNS_IN_FILES, KNOWN_SHARDS
@@ -65,6 +66,7 @@ MUTANTS = (
     *FIRST_PROGRAMS,
     *OF_ITEMS,
     *OF_DICTS,
+    *OF_TUPLES,
     *OF_NAMES,
     *NAMED_VALUES,
     *OWN_LATENESS,

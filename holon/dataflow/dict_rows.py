@@ -1,12 +1,14 @@
-"""Rows that are dicts with constant names: their columns are those of a Struct, and their objects are dicts."""
+"""Rows that are dicts with constant names, whose columns are those of a Struct; and rows that are tuples."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from datetime import date, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from keyword import iskeyword
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -41,6 +43,34 @@ def are_names(keys: Mapping[Any, Any]) -> bool:
 def is_dict_row(row_type: Any) -> bool:
     """Whether rows of this type are dicts."""
     return isinstance(row_type, type) and issubclass(row_type, DictRow)
+
+
+class TupleRow(NamedTuple):
+    """The type of rows that are tuples of so many parts; ``types`` are those of the parts (None: not known)."""
+
+    types: tuple[Any, ...]
+
+    @property
+    def never_changes(self) -> bool:
+        """Whether no function can change a part of a row."""
+        return all(isinstance(of, type) and issubclass(of, _CONSTANT) for of in self.types)
+
+
+_CONSTANT = (bytes, date, Decimal, float, int, str, timedelta)
+
+
+def tuples_in_common(row_types: Sequence[Any]) -> TupleRow | None:
+    """The one type of rows that are all tuples of one length; None where they are not. A part's type may differ."""
+    tuples = [one for one in row_types if isinstance(one, TupleRow)]
+    if not tuples or len(tuples) < len(row_types) or len({len(one.types) for one in tuples}) > 1:
+        return None
+    parts = zip(*(one.types for one in tuples), strict=True)
+    return TupleRow(tuple(part[0] if all(of is part[0] for of in part) else None for part in parts))
+
+
+def have_fields(row_type: Any) -> bool:
+    """Whether rows have columns with names, and are not dicts: neither values nor tuples."""
+    return not (row_type is None or isinstance(row_type, TupleRow) or is_dict_row(row_type))
 
 
 def in_common(row_types: Sequence[Any]) -> Any:

@@ -103,10 +103,14 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """One result: an expression, a tuple of results, or a Struct's fields by name."""
+    """One result: an expression, a tuple of results, or a Struct's fields by name.
+
+    ``types``: those of a tuple's parts, where they are known.
+    """
 
     result: Expression | Sequence[Leaf] | Mapping[str, Leaf]
     struct: type | None = None
+    types: tuple[Any, ...] = ()
 
 
 Decision = Branch | Leaf

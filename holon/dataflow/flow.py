@@ -14,7 +14,7 @@ from holon.columnar.structs.plan import structs_of
 from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.compiling import Compiled, FieldFunction, KindFunction
 from holon.dataflow.data_driven.step import DrivenAggregation
-from holon.dataflow.dict_rows import is_dict_row
+from holon.dataflow.dict_rows import have_fields
 from holon.dataflow.errors import FlowError, Place, caller, not_callable
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.joins.step import Join
@@ -305,7 +305,7 @@ class Flow:
     def add_files(self, step: Sink, files: Files) -> None:
         """Let a sink's rows become files: of its type of rows, where that is known. The step itself is as any other."""
         row = step.row_type
-        is_known = not (row is None or row is OBJECTS or is_dict_row(row))
+        is_known = row is not OBJECTS and have_fields(row)
         self._files[step.number] = replace(files, row=row) if files.row is None and is_known else files
 
     def added(self, step: S) -> S:

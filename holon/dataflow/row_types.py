@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from holon.dataflow.dict_rows import TupleRow
 from holon.dataflow.failing_rows import without_failing
 from holon.dataflow.rows import Rows, columns_of
 from holon.dataflow.steps import OBJECTS, ROW_BY_ROW, Step, Target
@@ -83,11 +84,11 @@ class MapColumns(Step):
         above = self.above.row_type
         if not (isinstance(self.row, type) and issubclass(self.row, msgspec.Struct)):
             raise self.error(f"its rows are those of a msgspec.Struct, got {self.row!r:.100}")
-        if above is OBJECTS or above is None:
+        if above is OBJECTS or above is None or isinstance(above, TupleRow):
             _, _, why = self.above.how().partition(ROW_BY_ROW)
             raise self.error(
                 f"it needs rows that are columns of a Struct, and step {self.above.number} ({self.above.verb}) gives "
-                f"{'values' if above is None else 'objects'}{f' ({why})' if why else ''}; put a map to a Struct "
+                f"{'objects' if above is OBJECTS else 'values'}{f' ({why})' if why else ''}; put a map to a Struct "
                 f"before it"
             )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holon.dataflow.arithmetic import is_none, truth
 from holon.dataflow.code_scan import Untraceable
-from holon.dataflow.dict_rows import in_common, is_dict_row
+from holon.dataflow.dict_rows import TupleRow, in_common, is_dict_row, tuples_in_common
 from holon.dataflow.errors import FlowError, Place, not_callable
 from holon.dataflow.expressions import (
     Apply,
@@ -233,8 +233,10 @@ class RowStep(Step):
 
     @property
     def _may_change_rows(self) -> bool:
-        """Whether a filter is called with dicts, and these go on."""
-        return self.decision is None and self.above is not None and is_dict_row(self.above.row_type)
+        """Whether a filter is called with dicts, or with tuples of what may change, and these go on."""
+        row_type = None if self.above is None else self.above.row_type
+        can_change = not row_type.never_changes if isinstance(row_type, TupleRow) else is_dict_row(row_type)
+        return self.decision is None and can_change
 
     @cached_property
     def _inner(self) -> tuple[Field, type] | None:
@@ -326,10 +328,10 @@ class United(Step):
     @property
     def row_type(self) -> Any:
         assert self.above is not None
-        found = self.above.row_type
-        if all(other.row_type is found for other in self.others):
-            return found
-        common = in_common([found, *(other.row_type for other in self.others)])
+        found = [step.row_type for step in (self.above, *self.others)]
+        if all(one is None or isinstance(one, TupleRow) for one in found):
+            return tuples_in_common(found)
+        common = in_common(found)
         return OBJECTS if common is None else common
 
     @property

@@ -99,6 +99,11 @@ _rows = _sold.map(lambda event: {"customer": event.customer, "items": len(event.
 _large = _rows.filter(lambda row: row["items"] > 1).key_by(lambda row: row["customer"]).window(WINDOW)
 _large.agg(lambda g: {"customer": g.key, "items": g.sum(lambda row: row["items"])}).sink("dicts-out")
 
+tuples, _pairs = _stream("orders", Order)
+_counted = _pairs.map(lambda event: (event.customer, len(event.items), event.ts))
+_many = _counted.filter(lambda row: row[1] > 1).key_by(lambda row: row[0]).window(WINDOW)
+_many.agg(lambda g: (g.key, g.sum(lambda row: row[1]))).sink("tuples-out")
+
 
 def basket(event: Order) -> Value:
     total = 0.0

@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn
 import msgspec
 
 from holon.dataflow.code_scan import Untraceable
-from holon.dataflow.dict_rows import New, are_names, dict_row, is_dict_row
+from holon.dataflow.dict_rows import New, TupleRow, are_names, dict_row, is_dict_row
 from holon.dataflow.errors import LacksAttribute, NoSuchField
 from holon.dataflow.expressions import Apply, Constant, Expression, Field, Leaf
 from holon.dataflow.following.declared import (
@@ -355,7 +355,11 @@ class GivenDict(dict[str, Any]):
 
 
 def row_of(path: Path, row_type: Any, kinds: Kinds = ()) -> Any:
-    """A placeholder of a row of this type, or a dict of such."""
+    """A placeholder of a row of this type, or a dict or tuple of such."""
+    if isinstance(row_type, TupleRow):
+        path.is_inferred = True
+        parts = (path.interned(f"[{place}]", Item(place), Field(())) for place in range(len(row_type.types)))
+        return tuple(Placeholder(one, path, of) for one, of in zip(parts, row_type.types, strict=True))
     if is_dict_row(row_type):
         path.is_inferred = True
         types = field_types(row_type).items()
@@ -373,7 +377,7 @@ def leaf_of(result: Any, path: Path) -> Leaf:
         fields = {name: leaf_of(getattr(result, name), path) for name in type(result).__struct_fields__}
         return Leaf(fields, type(result))
     if type(result) is tuple:
-        return Leaf(tuple(leaf_of(one, path) for one in result))
+        return Leaf(tuple(leaf_of(one, path) for one in result), types=tuple(map(_known_type, result)))
     if isinstance(result, dict) and are_names(result):
         fields = {name: leaf_of(one, path) for name, one in result.items()}
         return Leaf(fields, dict_row({name: _known_type(one) for name, one in result.items()}))

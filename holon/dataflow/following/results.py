@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holon.dataflow.dict_rows import in_common
+from holon.dataflow.dict_rows import TupleRow, in_common, tuples_in_common
 from holon.dataflow.expressions import (
     Constant,
     Decision,
@@ -30,10 +30,13 @@ from holon.formats.batch import Column
 
 
 def struct_of(decision: Decision, *, without_none: bool = False) -> Any:
-    """The Struct that all ways give; None if they give other values; objects if some do."""
-    found = [leaf.struct for leaf in _leaves(decision) if not (without_none and _is_none(leaf))]
-    if not found or any(one is None for one in found):
-        return OBJECTS if any(found) or not found else None
+    """The Struct or the tuple that all ways give; None if they give other values; objects if some do."""
+    leaves = [leaf for leaf in _leaves(decision) if not (without_none and _is_none(leaf))]
+    found = [leaf.struct for leaf in leaves]
+    if not found or (any(found) and not all(found)):
+        return OBJECTS
+    if not any(found):
+        return tuples_in_common([TupleRow(leaf.types) if leaf.types else None for leaf in leaves])
     common = in_common(found)
     return OBJECTS if common is None else common
 
@@ -75,7 +78,7 @@ def filter_mapped(decision: Decision, row_type: Any, rows: Rows) -> Rows:
         rows = rows.take(kept)
         ends = [(np.searchsorted(kept, index), leaf, taken) for index, leaf, taken in ends]
     made = _made(ends, row_type, rows)
-    if row_type is not OBJECTS and row_type is not None:
+    if row_type is not OBJECTS and row_type is not None:  # no tuple is None either
         return made
     values = made.field(())
     if isinstance(values, np.ndarray):
@@ -132,7 +135,11 @@ def _yields(decision: Decision, rows: Fields) -> _Results:
 def _made(ends: Ends, row_type: Any, rows: Rows, origin: Indices | None = None) -> Rows:
     """``origin``: the row of each result, where there is not one of each row."""
     count = len(rows) if origin is None else len(origin)
-    if row_type is OBJECTS or row_type is None:
+    if isinstance(row_type, TupleRow) and len(ends) > 1:
+        each = [(index, leaf_column(leaf, taken)) for index, leaf, taken in ends]
+        found = [joined([(index, one[at]) for index, one in each], count) for at in range(len(row_type.types))]
+        return rows.replaced(origin, columns={VALUE: tuple(found)})
+    if row_type is OBJECTS or row_type is None or isinstance(row_type, TupleRow):
         parts = [(index, leaf_column(leaf, taken)) for index, leaf, taken in ends]
         column = parts[0][1] if len(parts) == 1 else joined(parts, count)
         if row_type is OBJECTS:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from holon.dataflow.aggregations import Aggregation
-from holon.dataflow.dict_rows import is_dict_row
+from holon.dataflow.dict_rows import have_fields
 from holon.dataflow.expressions import Field, Leaf
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.joins.pairs import PairColumns, pairs_of
@@ -67,7 +67,7 @@ class JoinSide(Aggregation):
                 "pairs leave in the order of their records, and rows behind union() have none; join each stream"
             )
         row_type = self.above.row_type
-        if row_type is OBJECTS or row_type is None or is_dict_row(row_type):
+        if row_type is OBJECTS or not have_fields(row_type):
             _, _, why = self.above.how().partition(ROW_BY_ROW)
             raise self.error(f"it keeps the columns of Structs{f' ({why})' if why else ''}; put a map to one before it")
         if not self.fields:
