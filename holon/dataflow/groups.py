@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from holon.dataflow.code_scan import Untraceable, is_constant
-from holon.dataflow.errors import FlowError, not_callable
+from holon.dataflow.errors import FlowError, NoSuchField, not_callable
 from holon.dataflow.expressions import Apply, Decision, Field, Leaf
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.placeholders import Placeholder
@@ -121,6 +121,12 @@ class _GroupOfPlaceholders(Group[Any, Any]):
         self.window = self._kind(Field(("window",)), path, _WindowFields)  # type: ignore[assignment]
         self._path = path
         self._parts = parts
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        has = sorted({one for one in (*dir(Group), "key", "window") if not one.startswith("_")})
+        raise NoSuchField(f"a group has no {name!r}; it has {', '.join(has)}")
 
     @property
     def key(self) -> Any:  # type: ignore[override]

@@ -81,6 +81,7 @@ def missing_extra(error: ImportError) -> str | None:
 
 
 def _own_errors() -> list[tuple[tuple[type[Exception], ...], int]]:
+    from holon.errors import UserFunctionError
     from holon.outputs.identity import IdentityError
     from nodes.checkpoints.errors import CheckpointError
     from nodes.log.contract import LogError, LogUnavailable, TopicExists, UnknownTopic
@@ -91,7 +92,7 @@ def _own_errors() -> list[tuple[tuple[type[Exception], ...], int]]:
         ((SettingsError, UnknownName, ModuleHidden, UnknownTopic, TopicExists), 2),
         ((MissingDependency,), 3),
         ((Unreachable, LogUnavailable), 4),
-        ((RunFailed, LogError, CheckpointError, IdentityError, PositionError), 1),
+        ((RunFailed, LogError, CheckpointError, IdentityError, PositionError, UserFunctionError), 1),
     ]
 
 

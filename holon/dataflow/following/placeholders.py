@@ -376,7 +376,7 @@ def leaf_of(result: Any, path: Path) -> Leaf:
     if isinstance(result, msgspec.Struct) and type(result).__struct_fields__:  # without fields it is a constant
         fields = {name: leaf_of(getattr(result, name), path) for name in type(result).__struct_fields__}
         return Leaf(fields, type(result))
-    if type(result) is tuple:
+    if type(result) is tuple and result:  # columns of no parts have no length
         return Leaf(tuple(leaf_of(one, path) for one in result), types=tuple(map(_known_type, result)))
     if isinstance(result, dict) and are_names(result):
         fields = {name: leaf_of(one, path) for name, one in result.items()}
@@ -384,7 +384,7 @@ def leaf_of(result: Any, path: Path) -> Leaf:
     if holds(result):
         keys = " whose keys are no names" if isinstance(result, dict) else ""
         raise Untraceable(f"it gives a {type(result).__name__} of expressions{keys}")
-    if type(result) in (dict, list, set):  # a later function may change it
+    if type(result) in (dict, list, set, tuple):  # a later function may change it
         return Leaf(path.interned("new", New(result)))
     return Leaf(Constant(result))
 

@@ -168,3 +168,26 @@ def test_rows_that_fail_are_the_dead_letters_of_python(function: Any, reason: st
         assert all(reason in letter["reason"] for letter in test.dead())
         found.append((test.raw_outputs("out"), [letter["offset"] for letter in test.dead()]))
     assert found[0] == found[1] and found[0][1] == ([3] if "Zero" in reason else list(range(8)))
+
+
+EMPTY: list[tuple[Callable[[Stream[Sale]], Any], list[Any]]] = [
+    (lambda sales: sales.map(lambda s: ()), [[]] * 3),
+    (lambda sales: sales.map(lambda s: ((), s.n)).map(lambda t: (t[0], t[1] + 1)), [[[], 1], [[], 2], [[], 3]]),
+    (lambda sales: sales.map(lambda s: () if s.n else (s.n,)), [[0], [], []]),
+    (lambda sales: sales.map(lambda s: ()).filter(lambda t: t == ()).map(lambda t: len(t)), [0] * 3),
+    (lambda sales: sales.flat_map(lambda s: [(), (s.n,)]), [[], [0], [], [1], [], [2]]),
+    (lambda sales: sales.map(lambda s: {"a": ()}).map(lambda d: d["a"]), [[]] * 3),
+    (lambda sales: sales.key_by(lambda s: ()).window(Tumbling(10)).agg(lambda g: (g.key, g.count())), [[[], 3]]),
+    (lambda sales: sales.key_by(lambda s: s.n).window(Tumbling(10)).agg(lambda g: ()), [[]] * 3),
+]
+
+
+@pytest.mark.parametrize(("build", "results"), EMPTY)
+def test_a_tuple_without_parts_is_a_row_and_a_part_of_one(build: Callable[[Stream[Sale]], Any], results: Any) -> None:
+    """Columns of no parts have no length: such rows were lost, or failed."""
+    assert built(lambda sales: build(sales).sink("out")).collect({"sales": SALES[:3]}) == results
+
+
+def test_an_aggregate_that_groups_do_not_have_is_named_with_those_that_they_have() -> None:
+    with pytest.raises(FlowError, match="a group has no 'avg'; it has count, distinct, final, fold, key, max, mean"):
+        built(lambda sales: sales.key_by(lambda s: s.n).window(Tumbling(10)).agg(lambda g: g.avg(lambda s: s.n)))
