@@ -14,6 +14,7 @@ from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Field, Indices, Leaf, selected_column
 from holon.dataflow.failing_rows import in_order_without_failing, without_failing
 from holon.dataflow.following.column_functions import as_list
+from holon.dataflow.following.declared import no_key
 from holon.dataflow.following.results import mapped, struct_of
 from holon.dataflow.groups import (
     GROUP_COLUMNS,
@@ -148,12 +149,17 @@ class Aggregation(Step):
                 "several times; write the window that is before it a second time, without early=, for this one"
             )
         decision = self._followed["key"][0] if self.key is not None else None
-        if not isinstance(decision, Leaf) or not isinstance(decision.result, Field) or self.above is None:
-            return
-        kind = type_at(self.above.row_type, decision.result.path)
-        if kind in (float, bool, list, dict, set):
+        if isinstance(decision, Leaf) and self.above is not None:
+            self._check_key(decision, self.above.row_type)
+
+    def _check_key(self, key: Leaf, row_type: Any) -> None:
+        """Of the parts of a tuple, too."""
+        if isinstance(key.result, Sequence):
+            for part in key.result:
+                self._check_key(part, row_type)
+        elif isinstance(key.result, Field) and (found := no_key(type_at(row_type, key.result.path))) is not None:
             raise self.error(
-                f"a key is an int, a text, bytes or a tuple of these, and {decision.result} is {kind.__name__}"
+                f"a key is an int, a text, bytes or a tuple of these, and {key.result} is {found.name}: {found.instead}"
             )
 
     def elements(self, rows: Rows) -> Any:

@@ -5,6 +5,9 @@ A format has checked fields against them, but for defaults and what ``__post_ini
 
 from __future__ import annotations
 
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
@@ -35,6 +38,46 @@ class Member(str):
 def field_types(of: Any) -> dict[str, Any]:
     """The declared types of a Struct's fields by name; none for other types."""
     return {field.name: field.type for field in msgspec.structs.fields(of)} if _is_struct(of) else {}
+
+
+_NO_KEYS: dict[type, str] = {
+    bool: "int(...) of it is one",
+    float: "str(...) of it is one, or a whole number of units",
+    Decimal: "str(...) of it is one, or a whole number of units",
+    Enum: "its .value may be one",
+    date: "its .isoformat() is one",
+    time: "its .isoformat() is one",
+    timedelta: "str(...) of it is one",
+    list: "tuple(...) of it is one where its items are",
+    set: "tuple(sorted(...)) of it is one where its items are",
+    frozenset: "tuple(sorted(...)) of it is one where its items are",
+    dict: "take values of it",
+    msgspec.Struct: "take a tuple of its fields",
+}
+"""By type, what to take for a key in place of a value."""
+
+
+class NoKey(NamedTuple):
+    """A declared type of which no value can be a key, and what can be one."""
+
+    name: str
+    instead: str
+
+
+def no_key(of: Any) -> NoKey | None:
+    """Where no value of a declared type, but None, can be a key of a group; None where one can, or it is not known."""
+    origin = get_origin(of)
+    if origin is Annotated:
+        return no_key(get_args(of)[0])
+    if origin in (Union, UnionType):
+        found = [no_key(member) for member in get_args(of) if member is not NoneType]
+        return found[0] if found and all(found) else None
+    kind = of if origin is None else origin
+    if not isinstance(kind, type) or (issubclass(kind, int | str) and kind is not bool):  # of enums, too
+        return None
+    if (kind.__module__, kind.__name__) == ("uuid", "UUID"):  # this room imports no module that draws
+        return NoKey("UUID", "str(...) of it is one")
+    return next((NoKey(kind.__name__, instead) for one, instead in _NO_KEYS.items() if issubclass(kind, one)), None)
 
 
 def kinds_of(of: Any) -> Kinds:
