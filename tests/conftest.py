@@ -115,6 +115,12 @@ def loops() -> Iterator[Compiled]:
     yield found
 
 
+@pytest.fixture
+def no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of processes with a limit on the size of files: Python cuts bytecode off there, and reads it again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skipped test into a failure where nobody would read the skip."""

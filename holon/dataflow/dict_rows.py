@@ -85,7 +85,7 @@ def in_common(row_types: Sequence[Any]) -> Any:
 
 
 class New(ColumnFunction):
-    """A list, dict or set of constants, made anew for each row, since a later function may change it."""
+    """A list, dict or set of constants, made anew for each row, since a later function may change it; or ``()``."""
 
     is_total = True
 

@@ -40,10 +40,8 @@ def asked(log: Log) -> int:
     return sum(log.end_offset(TOPICS.requests, partition) for partition in range(2))
 
 
-def test_a_full_disk_that_is_freed_again_ends_no_gateway(
-    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # Python cuts such files off at the limit, and reads them again
+@pytest.mark.usefixtures("no_bytecode")
+def test_a_full_disk_that_is_freed_again_ends_no_gateway(log: Log, tmp_path: Path) -> None:
     with http_gateway("--log-dir", str(tmp_path / "log")) as (url, process):
         call, health = f"{url}/v1/call", f"{url}/healthz"
         until(lambda: ask(health, None) == (200, {"status": "ok", "problems": []}), "it says that it is well")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from holon.columnar.encoding import FEW
+from holon.dataflow import Flow, FlowError
 from holon.dataflow.expressions import column_of
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import followed
+from holon.testing import JobTestDriver
 
 TIME_TEXTS = (
     "2026-11-24T02:30:00Z",
@@ -152,3 +155,27 @@ def check_same(
     assert list(map(repr, whole)) == list(map(repr, parts)) == [one for one in expected if not one.startswith("raises")]
     many = as_list(column_of(decision, columns(good * FEW)))  # so many that the compiled loops take them
     assert list(map(repr, many)) == list(map(repr, whole)) * FEW
+
+
+def check_same_flow(flow_of: Callable[[Callable[..., Any]], Flow], rows: Sequence[Any]) -> None:
+    """Compare a flow with the same one of which nothing is followed: results of both sinks, dead letters, errors.
+
+    ``flow_of``: makes it, with what is to be put around each function; its sinks are ``all`` and ``out``. The order of
+    ``out`` is free. Keys of a type that can be no key may be refused where they are written, in place of each row.
+    """
+
+    def results(around: Callable[..., Any]) -> Any:
+        test = JobTestDriver(flow_of(around).job)
+        try:
+            test.feed(0, *rows)
+            test.finish()
+        except Exception as error:
+            return type(error), str(error)
+        return test.raw_outputs("all"), sorted(map(repr, test.outputs("out"))), test.dead()
+
+    try:
+        found = results(lambda function: function)
+    except FlowError as error:
+        assert "a key is an int, a text" in str(error)
+        return
+    assert found == results(partial)

@@ -384,7 +384,7 @@ def leaf_of(result: Any, path: Path) -> Leaf:
     if holds(result):
         keys = " whose keys are no names" if isinstance(result, dict) else ""
         raise Untraceable(f"it gives a {type(result).__name__} of expressions{keys}")
-    if type(result) in (dict, list, set, tuple):  # a later function may change it
+    if type(result) in (dict, list, set, tuple):  # a later function may change it, or it is ()
         return Leaf(path.interned("new", New(result)))
     return Leaf(Constant(result))
 

@@ -20,17 +20,12 @@ from nodes.log import LogFull
 from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.processes import until
 
+pytestmark = pytest.mark.usefixtures("no_bytecode")
 DISK_MB = 12
 FILE_BYTES = 2 * resource.getpagesize()
 # That is where a file names its newest state, and what a full disk takes as well.
 # Only root can mount a small file system; a limit on the size of files is what everybody can set.
 WAYS = ["file system", "file size"] if os.geteuid() == 0 else ["file size"]
-
-
-@pytest.fixture(autouse=True)
-def no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of nodes with a limit: Python cuts such files off there, and reads them again."""
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
 
 
 @pytest.fixture

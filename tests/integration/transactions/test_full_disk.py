@@ -21,15 +21,10 @@ from tests.integration.transactions.test_metrics import ports
 from tests.integration.transactions.test_nodes import ACCOUNTS, BANK, answers, money, open_accounts, pay_around
 from tests.integration.txn_processes import SEQUENCERS, nodes
 
+pytestmark = pytest.mark.usefixtures("no_bytecode")
 UNLIMITED = resource.RLIM_INFINITY
 HEADS = 2 * resource.getpagesize()
 """Bytes of a file that name its newest state. They have their place on a full disk, too: only new ones find none."""
-
-
-@pytest.fixture(autouse=True)
-def no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of commands with a limit: Python cuts such files off there, and reads them again."""
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
 
 
 def test_nodes_wait_on_a_full_disk_and_go_on_where_they_were(tmp_path: Path) -> None:
