@@ -24,7 +24,7 @@ import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 NIGHT_MUTANT_SEEDS = 3_000
-MUTANT_SHARE = 32
+MUTANT_SHARE = 48
 """One of so many mutants is planted in a run; the night plants all of them."""
 WORKERS = {"integration": 3}
 """More than there are cores where tests wait for processes and brokers most of the time; two elsewhere."""

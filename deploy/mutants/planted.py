@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deploy.mutants.flows.carried_names import OF_NAMES
+from deploy.mutants.flows.counted_loops import OF_COUNTED_LOOPS
 from deploy.mutants.flows.dict_rows import OF_DICTS
 from deploy.mutants.flows.failures import NAMED_FAILURES
 from deploy.mutants.flows.first_programs import FIRST_PROGRAMS
@@ -65,6 +66,7 @@ MUTANTS = (
     *NAMED_FAILURES,
     *FIRST_PROGRAMS,
     *OF_ITEMS,
+    *OF_COUNTED_LOOPS,
     *OF_DICTS,
     *OF_TUPLES,
     *OF_NAMES,

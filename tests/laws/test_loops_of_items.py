@@ -77,6 +77,27 @@ OVER = {
 """By what a loop goes over: the name of its item, then ints, numbers, keys and conditions of that."""
 
 
+WRAPPED = {
+    "enumerate({})": "place, {}", "enumerate({}, start=event.a)": "place, {}", "zip({}, event.nums)": "{}, place",
+    "zip(range(event.a), {}, strict=False)": "place, {}", "zip({}, event.nums, strict=True)": "{}, place",
+    "zip({}, event.g.items())": "{}, (_, place)", "enumerate(zip({}, event.tags))": "place, ({}, _)",
+    "reversed({})": "{}", "zip(reversed({}), (7, 8))": "{}, place",
+}  # fmt: skip
+"""Further forms of what a loop goes over, with names for its items."""
+
+
+def _over(draw: Any, over: str) -> tuple[str, list[str]]:
+    """The begin of a loop, and ints of its items."""
+    name, ints = OVER[over][:2]
+    fitting = [one for one in WRAPPED if "reversed" not in one or not over.endswith("items()")]
+    wrapper = draw(st.none() | st.none() | st.sampled_from(fitting))
+    if wrapper is None:
+        return f"for {name} in {over}", list(ints)
+    names = f"({name})" if "," in name and WRAPPED[wrapper] != "{}" else name
+    has_place = "place" in WRAPPED[wrapper]
+    return f"for {WRAPPED[wrapper].format(names)} in {wrapper.format(over)}", [*ints, *["place"] * 3 * has_place]
+
+
 def _indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
@@ -85,9 +106,9 @@ def _indented(lines: list[str]) -> list[str]:
 def loops(draw: Any) -> list[str]:
     """A loop whose turns insert, emit, or go on with the next."""
     over = draw(st.sampled_from(list(OVER)))
-    name, ints, numbers, keys, conditions = (
-        one if isinstance(one, str) else st.sampled_from(one) for one in OVER[over]
-    )
+    begin, of_place = _over(draw, over)
+    ints = st.sampled_from(of_place)
+    numbers, keys, conditions = map(st.sampled_from, OVER[over][2:])
     times = st.sampled_from(["event.ts", "event.ts", "ctx.timestamp_ms + 1"])
     statement = st.one_of(
         st.builds("self.count.insert({}, {})".format, ints, times),
@@ -108,16 +129,16 @@ def loops(draw: Any) -> list[str]:
             body += {"plain": [one], "if": [f"if {condition}:", f"    {one}"],
                      "else": [f"if {condition}:", f"    {one}", "else:", f"    {other}"],
                      "continue": [f"if {condition}:", "    continue", one]}[kind]  # fmt: skip
-    return [f"for {name} in {over}:", *_indented(body)]
+    return [f"{begin}:", *_indented(body)]
 
 
 @st.composite
 def sums(draw: Any) -> list[str]:
     """A loop whose turns hand names on, and what follows from these."""
     over = draw(st.sampled_from(list(OVER)))
-    name, ints, numbers, keys, conditions = (
-        one if isinstance(one, str) else st.sampled_from(one) for one in OVER[over]
-    )
+    begin, of_place = _over(draw, over)
+    ints = st.sampled_from(of_place)
+    numbers, keys, conditions = map(st.sampled_from, OVER[over][2:])
     plain = keys.filter(lambda one: not one.startswith(("f", "(")))
     step = st.one_of(
         st.builds("total += {}".format, ints | numbers),
@@ -147,7 +168,7 @@ def sums(draw: Any) -> list[str]:
     end = draw(st.sampled_from(["ctx.emit((total, number, last))", "if total > 1:\n    ctx.emit(last)",
                                 "if last is not None:\n    self.sums.insert((event.t, total), event.ts)",
                                 'ctx.emit({"total": total, "last": last})']))  # fmt: skip
-    return [f"total = {first}", "number = 0", f"last = {none}", f"for {name} in {over}:", *_indented(body),
+    return [f"total = {first}", "number = 0", f"last = {none}", f"{begin}:", *_indented(body),
             *end.split("\n")]  # fmt: skip
 
 
@@ -155,28 +176,30 @@ def sums(draw: Any) -> list[str]:
 def yields(draw: Any) -> str:
     """Values of items, within an expression."""
     over = draw(st.sampled_from(list(OVER)))
-    name, ints, numbers, keys, conditions = OVER[over]
+    _, _, numbers, keys, conditions = OVER[over]
+    begin, ints = _over(draw, over)
     only = draw(st.sampled_from(["", f" if {draw(st.sampled_from(conditions))}"]))
     plain = [key for key in keys if not key.startswith("f")]
-    return f"{draw(st.sampled_from(ints + numbers + plain))} for {name} in {over}{only}"
+    return f"{draw(st.sampled_from(ints + numbers + plain))} {begin}{only}"
 
 
 @st.composite
 def reductions(draw: Any) -> str:
     """A value that is reduced of items."""
     over = draw(st.sampled_from(list(OVER)))
-    name, ints, numbers, keys, conditions = OVER[over]
+    _, _, numbers, keys, conditions = OVER[over]
+    begin, ints = _over(draw, over)
     only = draw(st.sampled_from(["", "", f" if {draw(st.sampled_from(conditions))}"]))
     plain = [key for key in keys if not key.startswith("f")]  # within an expression no text is formatted
-    values = f"{draw(st.sampled_from(ints + numbers))} for {name} in {over}{only}"
+    values = f"{draw(st.sampled_from(ints + numbers))} {begin}{only}"
     return draw(
         st.sampled_from(
             [f"sum({values})", f"sum(({values}), 0.5)", f"max(({values}), default=0)", f"min({values})",
-             f"any({draw(st.sampled_from(conditions))} for {name} in {over}{only})",
-             f"all({draw(st.sampled_from(conditions))} for {name} in {over}{only})",
-             f"max({draw(st.sampled_from(plain))} for {name} in {over}{only})",
-             f"len([{draw(st.sampled_from(plain))} for {name} in {over}{only}])",
-             f"sum([{values}])", f"any([{draw(st.sampled_from(conditions))} for {name} in {over}{only}])"]
+             f"any({draw(st.sampled_from(conditions))} {begin}{only})",
+             f"all({draw(st.sampled_from(conditions))} {begin}{only})",
+             f"max({draw(st.sampled_from(plain))} {begin}{only})",
+             f"len([{draw(st.sampled_from(plain))} {begin}{only}])",
+             f"sum([{values}])", f"any([{draw(st.sampled_from(conditions))} {begin}{only}])"]
         )
     )  # fmt: skip
 

@@ -116,3 +116,16 @@ def basket(event: Order) -> Value:
 added, _baskets = _stream("orders", Order)
 _sums = _baskets.map(basket).key_by(lambda one: one.key).window(WINDOW)
 _sums.agg(lambda g: (g.key, g.sum(lambda one: one.value))).sink("added-out")
+
+
+def weighed(event: Order) -> Value:
+    total = 0.0
+    for place, (item, share) in enumerate(zip(event.items, (1.0, 0.5, 0.25, 0.125), strict=False)):
+        if place < item.count:
+            total += item.price * share
+    return Value(event.customer, total)
+
+
+counted, _weights = _stream("orders", Order)
+_shares = _weights.map(weighed).key_by(lambda one: one.key).window(WINDOW)
+_shares.agg(lambda g: (g.key, g.sum(lambda one: one.value))).sink("counted-out")

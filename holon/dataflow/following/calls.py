@@ -15,10 +15,12 @@ from typing import Any, NoReturn
 
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.following.formats import is_marked
+from holon.dataflow.following.loops.counting import looped_stand_in_of
 from holon.dataflow.following.loops.stand_ins import stand_in_of
 from holon.dataflow.following.matches import METHODS as MATCH_METHODS
 from holon.dataflow.following.placeholders import Placeholder, expression_of, holds
 from holon.dataflow.following.stand_ins import (
+    LOOPED,
     OF_MATH,
     REDUCING,
     STAND_INS,
@@ -70,6 +72,10 @@ def _stand_in_of(value: Any) -> Any:
     return TableStandIn(value) if isinstance(value, dict | MappingProxyType) else value  # others were refused before
 
 
+_GIVES = {"len": int, "str": str}
+"""The types of results, where those are sure."""
+
+
 def _stand_in(name: str) -> Any:
     function = getattr(builtins, name)
     if function is type:
@@ -77,7 +83,7 @@ def _stand_in(name: str) -> Any:
 
     def called(*given: Any, **named: Any) -> Any:
         if given and not named and isinstance(given[0], Placeholder):
-            return given[0]._holon_apply(name, function, *given[1:], type=str if function is str else None)
+            return given[0]._holon_apply(name, function, *given[1:], type=_GIVES.get(name))
         return function(*given, **named)
 
     return StandInType.of(function, called) if isinstance(function, type) else called
@@ -101,8 +107,9 @@ def _of_attribute(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-BUILTINS = {name: _stand_in(name) for name in STAND_INS if name not in ("getattr", "hasattr", *REDUCING)}
+BUILTINS = {name: _stand_in(name) for name in STAND_INS if name not in ("getattr", "hasattr", *REDUCING, *LOOPED)}
 BUILTINS |= {name: stand_in_of(name, BUILTINS.get(name)) for name in (*REDUCING, "len")}
+BUILTINS |= {name: looped_stand_in_of(name) for name in LOOPED}
 BUILTINS |= {name: _of_attribute(getattr(builtins, name)) for name in ("getattr", "hasattr")}
 
 

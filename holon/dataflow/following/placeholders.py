@@ -27,7 +27,7 @@ from holon.dataflow.following.declared import (
     without_none,
 )
 from holon.dataflow.following.formats import is_marked
-from holon.dataflow.following.loops.turns import Turns, Values, begins_loop
+from holon.dataflow.following.loops.turns import Over, Turns, Values, begins_loop
 from holon.dataflow.following.loops.views import VIEWS, DictView
 from holon.dataflow.following.matches import Find, OfMatch
 from holon.dataflow.following.parts import (
@@ -158,19 +158,19 @@ class Placeholder:
 
     def __iter__(self) -> Iterator[Placeholder]:
         if begins_loop(currentframe()):
-            return self._holon_turns()
+            return Turns(self._holon_over())
         number, kind = wanted_items(currentframe()), type_of_item(self._holon_type)
         if number is None or not is_sequence(self._holon_type) or (kind is None and self._holon_path.asks_none):
             raise Untraceable(NEEDS_VALUE)
         parts = unpacked(self._holon_expression, number, self._holon_path)
         return iter([Placeholder(one, self._holon_path, kind) for one in parts])
 
-    def _holon_turns(self) -> Turns:
-        """The turns of a loop over its items."""
+    def _holon_over(self) -> Over:
+        """Its items, for a loop."""
         item = item_of(self._holon_type) if self._holon_path.is_checked else None
         if item is None or (item.may_be_none and not self._holon_path.asks_none):
             raise Untraceable(f"it has a loop over {_named(self._holon_type)}")
-        return Turns(self._holon_path, self._holon_expression, partial(self._holon_item, item), VALUES)
+        return Over(self._holon_path, self._holon_expression, partial(self._holon_item, item), VALUES)
 
     def _holon_item(self, item: ItemType, field: Field) -> Any:
         if item.may_be_none and self._holon_path.is_none(field):

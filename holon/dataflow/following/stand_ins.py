@@ -21,7 +21,9 @@ from holon.dataflow.following.nested_code import codes_of
 
 REDUCING = ("all", "any", "max", "min", "sum")
 """Builtins that take all items of a list at once."""
-STAND_INS: tuple[str, ...] = ("float", "getattr", "hasattr", "int", "len", "round", "str", "type", *REDUCING)
+LOOPED = ("enumerate", "range", "reversed", "zip")
+"""Builtins that a loop may go over."""
+STAND_INS: tuple[str, ...] = ("float", "getattr", "hasattr", "int", "len", "round", "str", "type", *REDUCING, *LOOPED)
 """The builtins that are replaced."""
 TIME_NAMES = ("UTC", "timedelta", "timezone")
 """Names of the module ``datetime`` that are as they are: constants, and types of which all calls are pure."""

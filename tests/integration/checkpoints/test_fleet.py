@@ -48,6 +48,7 @@ def checkpoints_of(stage: Stage) -> BlobCheckpoints:
     return store
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["s3", "redis"])
 def test_a_fleet_resumes_from_checkpoints_elsewhere_and_leaves_no_orphans(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
@@ -77,6 +78,7 @@ def test_a_fleet_resumes_from_checkpoints_elsewhere_and_leaves_no_orphans(
     stage.log.close()
 
 
+@pytest.mark.long
 def test_input_waits_once_too_much_is_in_no_checkpoint_and_goes_on_when_the_store_is_back(
     tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
 ) -> None:
@@ -151,6 +153,7 @@ def test_a_takeover_while_the_store_is_away_waits_for_it_and_holds_nobody_else_u
     stage.log.close()
 
 
+@pytest.mark.long
 def test_a_run_that_is_stopped_while_the_store_is_away_ends_with_a_named_error_and_loses_nothing(
     tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
 ) -> None:
@@ -175,6 +178,7 @@ def test_a_run_that_is_stopped_while_the_store_is_away_ends_with_a_named_error_a
     stage.log.close()
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_a_newer_release_is_refused_by_name_and_nothing_older_takes_its_place(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     run = stage.open()

@@ -29,6 +29,7 @@ def script(name: str, out: Path, *arguments: str) -> dict[str, Any]:
     return json.loads((out / f"{name}.json").read_text())
 
 
+@pytest.mark.long
 def test_scale_measures_a_fleet_with_costs_that_were_measured_before(tmp_path: Path) -> None:
     costs = tmp_path / "given.json"
     costs.write_text(json.dumps({"costs_us": {"turns": 60, "runners": 20, "deltas_in": 50, "events": 1}}))
@@ -38,6 +39,7 @@ def test_scale_measures_a_fleet_with_costs_that_were_measured_before(tmp_path: P
     assert (tmp_path / "scale.svg").exists() and len((tmp_path / "scale.md").read_text().splitlines()) == 3
 
 
+@pytest.mark.long
 def test_ramp_climbs_until_its_events_are_used_up(tmp_path: Path) -> None:
     more = ("--bootstrap", session_bootstrap(), "--start", "20000", "--factor", "2", "--broker-warmup", "0")
     arguments = ("--queries", "q7", "--nodes", "1", "--events", "60000", "--partitions", "2", "--step", "1")
@@ -67,6 +69,7 @@ def test_batches_that_were_ready_are_the_generators_events_in_order(tmp_path: Pa
         log.delete_topics(["events"])  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 def test_flatness_loses_no_event(tmp_path: Path) -> None:
     found = script("flatness", tmp_path, "--events", "200000", "--partitions", "2")
     assert found["conserved"] and [row["events"] for row in found["rows"]] == [200_000]

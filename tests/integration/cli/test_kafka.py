@@ -112,6 +112,7 @@ def test_what_a_reader_in_another_language_needs_is_as_documented(log: KafkaLog)
     assert done.stdout.split() == ["first", "second", "third"]
 
 
+@pytest.mark.long
 def test_a_benchmark_run_starts_a_broker_if_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     arguments = ("nexmark", "run", "q0", "--log", "kafka", "--events", "2000", "--partitions", "2", "--nodes", "1")

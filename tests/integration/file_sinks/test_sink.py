@@ -132,6 +132,7 @@ def test_files_in_an_object_store_are_exact_while_sinks_are_killed(tmp_path: Pat
     stage.log.close()
 
 
+@pytest.mark.long
 def test_a_bounded_sink_ends_with_what_is_there_and_a_later_one_goes_on(tmp_path: Path):
     stage = Stage(tmp_path)
     to = ("--output", "main", "--to", str(tmp_path / "out"), "--bounded")
@@ -191,6 +192,7 @@ def test_files_beside_end_with_a_run_that_is_killed(tmp_path: Path):
     stage.log.close()
 
 
+@pytest.mark.long
 def test_a_run_whose_files_cannot_be_written_fails_and_names_the_reason_and_no_files_leaves_them_out(tmp_path: Path):
     stage = Stage(tmp_path)
     stage.feed(100)
@@ -205,6 +207,7 @@ def test_a_run_whose_files_cannot_be_written_fails_and_names_the_reason_and_no_f
     stage.log.close()
 
 
+@pytest.mark.long
 def test_rows_that_fit_no_file_end_a_sink_by_name_or_are_set_aside(tmp_path: Path):
     stage = Stage(tmp_path)
     run = stage.open(FLOW)

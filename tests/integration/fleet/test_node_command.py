@@ -31,6 +31,7 @@ def test_a_fleet_whose_nodes_are_all_dead_has_failed_unless_some_are_to_come() -
     fleet.check()
 
 
+@pytest.mark.long
 def test_a_node_of_a_job_that_has_ended_says_what_is_behind_the_end(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.feed(50)

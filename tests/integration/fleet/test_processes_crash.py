@@ -185,6 +185,7 @@ def leave_and_restart(fleet: Fleet, member: FleetProcess) -> None:
     fleet.add(member.number)
 
 
+@pytest.mark.long
 def test_a_stopped_owner_of_the_logs_write_lock_does_not_stop_the_fleet(stage: Stage) -> None:
     """A node that is stopped while it holds the lock of an output partition is killed by the nodes that wait for it."""
     run = stage.open()

@@ -64,6 +64,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_named_error_and_nothing_is_los
     stage.log.close()
 
 
+@pytest.mark.long
 def test_a_disk_that_answers_with_errors_ends_the_node_by_name_and_another_incarnation_goes_on(tmp_path: Path) -> None:
     """Every write and sync of the node's process fails with EIO; where no process may be traced, by a limit."""
     stage = Stage(tmp_path, "log.fsync=batch")
@@ -119,6 +120,7 @@ def test_a_damaged_partition_of_the_log_is_named_and_nothing_runs(tmp_path: Path
     assert f"{file} is damaged" in message and "Nothing was changed" in message
 
 
+@pytest.mark.long
 def test_too_few_file_descriptors_are_an_error_that_says_how_many_are_needed(tmp_path: Path) -> None:
     stage = Stage(tmp_path, partitions=16)
     stage.feed(500)
@@ -169,6 +171,7 @@ def finish_after(stage: Stage) -> None:
     stage.assert_exact()
 
 
+@pytest.mark.long
 def test_a_folder_of_checkpoints_that_goes_away_is_waited_for_while_the_nodes_work_on(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.feed(1000)

@@ -90,6 +90,7 @@ def test_records_that_came_after_the_end_are_told_and_gone_on_with(stage: Stage)
     assert ran(stage, "--bounded", "--continue")["already_done"]
 
 
+@pytest.mark.long
 def test_records_that_come_while_a_bounded_run_starts_are_behind_its_end(stage: Stage) -> None:
     """Nodes read them before the end was declared, so that what a run gave depended on which came first."""
     put(stage, 1, 2)
@@ -131,6 +132,7 @@ def test_runs_whose_nodes_cannot_start_end_no_input(stages: list[Stage]) -> None
         assert ran(stage, "--bounded")["accepted"] == 4
 
 
+@pytest.mark.long
 def test_a_continued_job_may_go_on_without_an_end(stage: Stage) -> None:
     put(stage, 1)
     ran(stage, "--bounded")

@@ -109,6 +109,7 @@ def test_a_record_that_the_function_cannot_stand_stops_the_job_and_can_be_set_as
     assert Counter(x["id"] for x in read(stage, "t")) == Counter(range(200))
 
 
+@pytest.mark.long
 def test_a_function_that_never_returns_fails_the_job_and_shows_where_it_stands(stage: Stage) -> None:
     stage.feed(50)
     at = stage.log.end_offset(INPUT, 1)
@@ -144,6 +145,7 @@ def test_a_slow_function_does_not_hang(stage: Stage) -> None:
         assert command.json()["accepted"] == 10
 
 
+@pytest.mark.long
 def test_a_retry_tries_again_with_the_same_code(stage: Stage) -> None:
     poison(stage, "exit")
     with run_command(stage, "--bounded", job=POISONED) as command:
@@ -154,6 +156,7 @@ def test_a_retry_tries_again_with_the_same_code(stage: Stage) -> None:
     assert len(failures) == 2 and failures[0].code_hash != failures[1].code_hash
 
 
+@pytest.mark.long
 def test_a_function_that_ends_the_process_does_not_go_round_for_ever(stage: Stage) -> None:
     stage.feed(50)
     at = stage.log.end_offset(INPUT, 1)
@@ -223,6 +226,7 @@ def passed(stage: Stage, offset: int) -> bool:
     return any(each.partition == 1 and each.offset > offset for each in saved)
 
 
+@pytest.mark.long
 def test_a_function_that_takes_all_memory_fails_at_its_record_and_other_nodes_go_on(stage: Stage) -> None:
     """Under a limit: the failure is named, or set aside, and what the function took is free again."""
     stage.feed(50)
@@ -297,6 +301,7 @@ def test_event_times_in_another_unit_are_a_warning_of_the_node(stage: Stage) -> 
     assert 'declare Source(timestamp_unit="s")' in err
 
 
+@pytest.mark.long
 def test_bad_records_are_counted_and_kept(stage: Stage) -> None:
     """Not JSON, of another shape, far in the future, late, filtered: each counts once, and the job goes on."""
     now_ms = 1_700_000_000_000

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.integration.fleet_support import Stage, run_command
 from tests.integration.jobs_mixed import INPUT, Event
@@ -14,6 +15,7 @@ JOB = "tests.integration.jobs_odd:guarded"
 START_MS = 1_750_000_000_000
 
 
+@pytest.mark.long
 def test_an_empty_partition_is_named_in_lines_log_and_account(tmp_path: Path) -> None:
     stage = Stage(tmp_path, partitions=2)
     rows = [msgspec.json.encode(Event(ts=START_MS + 1000 * n, id=n, amount=0)) for n in range(5)]

@@ -32,6 +32,7 @@ def objects(err: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in err.splitlines()]
 
 
+@pytest.mark.long
 def test_level_and_format_reach_the_nodes_and_every_line_is_an_object(stage: Stage) -> None:
     stage.feed(100)
     run = stage.open()
@@ -49,6 +50,7 @@ def test_level_and_format_reach_the_nodes_and_every_line_is_an_object(stage: Sta
     assert code == 0 and {line["level"] for line in objects(err) if line["logger"] != "holon"} == {"warning"}
 
 
+@pytest.mark.long
 def test_a_failure_shows_the_users_frames_once_and_all_frames_with_debug(stage: Stage) -> None:
     stage.feed(100)
     at = stage.log.end_offset("in", 1)
@@ -68,6 +70,7 @@ def test_a_failure_shows_the_users_frames_once_and_all_frames_with_debug(stage: 
     assert objects(err)[-1]["level"] == "error" and "cannot stand event -1" in objects(err)[-1]["event"]
 
 
+@pytest.mark.long
 def test_a_transactional_function_that_fails_is_shown_by_its_node_with_operator_key_and_request(stage: Stage) -> None:
     with Command(*AS_JSON, "txn", "run", "tests.integration.txn_odd:program", "--nodes", "1", stage=stage) as command:
         until(lambda: "odd-txn-epochs" in stage.log.topics(), "the job's topics are there")

@@ -132,6 +132,7 @@ def test_nodes_leave_when_the_run_that_they_belong_to_is_killed(stage: Stage) ->
     assert not monitor.ownership.members  # all of them said Goodbye
 
 
+@pytest.mark.long
 def test_a_node_joins_from_another_terminal_and_goes_on_alone(trusting: Stage) -> None:
     stage = trusting
     run = stage.open()

@@ -142,6 +142,7 @@ def findings(program: str, tmp_path_factory: pytest.TempPathFactory) -> dict[int
     return found_in(program, tmp_path_factory.mktemp("types"), mode="strict" if program is FLOW_PROGRAM else "standard")
 
 
+@pytest.mark.long
 def test_every_mistake_is_found_and_nothing_else(program: str, findings: dict[int, tuple[str, str]]) -> None:
     assert {number: rule for number, (rule, _) in findings.items() if rule != "type"} == expected(program, "error")
 

@@ -36,6 +36,7 @@ def test_a_block_runs(block: Block, tmp_path: Path) -> None:
     assert done.returncode == 0, f"{block}:\n{done.stderr}"
 
 
+@pytest.mark.long
 def test_blocks_that_need_more_than_a_folder_have_the_right_types(tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.integration.house.test_pytest import ROOT, run_suite
 
 MIXED = """
@@ -38,6 +40,7 @@ def told(output: str) -> list[str]:
     return sorted(re.sub(r" in [\d.]+s.*", "", line).strip("= ") for line in lines)
 
 
+@pytest.mark.long
 def test_the_summary_is_that_of_one_process(tmp_path: Path) -> None:
     tests = {f"integration/test_{name}.py": MIXED.replace("{name}", name) for name in "abcde"}
     (tmp_path / "one").mkdir()

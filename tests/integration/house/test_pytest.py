@@ -61,6 +61,7 @@ def test_skips_are_counted_as_skips_at_home(tmp_path: Path) -> None:
     assert re.search(r"examples 50\b", output), output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "two workers"])
 def test_skip_is_a_failure_in_ci(tmp_path: Path, workers: list[str]) -> None:
     tests = {"unit/test_a.py": ONE_SKIPS, "unit/test_b.py": ONE_XFAILS, "unit/test_c.py": SHOWS_PROFILE}
@@ -109,6 +110,7 @@ def test_unit_test_that_starts_a_thread_or_a_process_fails_and_others_may(tmp_pa
     assert "ERROR tests/unit/test_b.py::test_last " in output and "test_b.py::test_swallows (call)" in output, output
 
 
+@pytest.mark.long
 def test_long_tests_come_first_where_that_is_requested(tmp_path: Path) -> None:
     tests = {
         "sim/test_a.py": "import pytest\ndef test_quick(): pass\n@pytest.mark.long\ndef test_last(): pass\n",
@@ -119,6 +121,7 @@ def test_long_tests_come_first_where_that_is_requested(tmp_path: Path) -> None:
         assert code == 0 and re.findall(r"test_(\w+) PASSED", output) == order, output
 
 
+@pytest.mark.long
 def test_three_runs_that_draw_thirds_of_the_long_tests_run_all_of_them(tmp_path: Path) -> None:
     mark = "import pytest\npytestmark = pytest.mark.long\n"
     tests = {

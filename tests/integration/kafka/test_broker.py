@@ -65,6 +65,7 @@ def read_all(log: KafkaLog) -> list[bytes]:
     return values
 
 
+@pytest.mark.long
 def test_a_broker_is_started_once_and_keeps_its_records_and_its_address(folder: Path) -> None:
     code, said = holon(folder, "status")
     assert (code, said["running"]) == (4, False)
@@ -191,6 +192,7 @@ def test_the_jars_of_a_broker_and_of_a_connector_are_fetched(tmp_path: Path) -> 
     assert {path.name.partition("_")[0] for path in connector.glob("spark-*kafka*.jar")} >= {"spark-sql-kafka-0-10"}
 
 
+@pytest.mark.long
 def test_a_broker_that_does_not_come_up_says_why(folder: Path, tmp_path: Path) -> None:
     port = up(folder).rpartition(":")[2]
     code, said = holon(tmp_path, "up", "--port", port)

@@ -41,6 +41,7 @@ def test_the_other_clock_is_wrong_and_jumps() -> None:
     assert done.stdout == b"jumped\n"
 
 
+@pytest.mark.long
 def test_nodes_whose_clocks_are_hours_apart_agree(stage: KafkaStage) -> None:
     """One is an hour ahead, one an hour behind, by turns; the first is killed and the other takes over."""
     run = stage.open()

@@ -114,6 +114,7 @@ def results(log: Log, query: str, atoms: int, max_records: int) -> dict[str, Emi
     return {output: test.raw_outputs(output) for output in ("main", "late", "dead")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("of", STREAMS)
 def test_jobs_give_the_same_bytes_whichever_reader_reads_the_log(of: str, tmp_path: Path) -> None:
     """Two runs over one log: by confluent-kafka in Python, and by the compiled loops; odd and dead records among it."""

@@ -43,6 +43,7 @@ def next_delta(stage: KafkaStage, topic: str, partition: int) -> bytes:
     return found[0]
 
 
+@pytest.mark.long
 def test_damaged_and_newer_deltas_are_made_good(stage: KafkaStage) -> None:
     """Spoilt copies of real deltas and control records among the real ones, while both nodes work."""
     run = stage.open()

@@ -81,6 +81,7 @@ def at_work(stage: KafkaStage, fleet: Fleet) -> JobRun:
     return run
 
 
+@pytest.mark.long
 @DRAWN
 def test_gaps_in_the_input_and_control_records_at_its_end_are_passed_over(stage: KafkaStage) -> None:
     """Committed and aborted transactions: each committed record once, the run ends, and its account holds."""
@@ -93,6 +94,7 @@ def test_gaps_in_the_input_and_control_records_at_its_end_are_passed_over(stage:
     stage.assert_exact()
 
 
+@pytest.mark.long
 @DRAWN
 def test_records_that_are_deleted_before_they_were_read_end_the_job_by_name(stage: KafkaStage) -> None:
     with stage.fleet(2) as fleet:
@@ -126,6 +128,7 @@ def test_partitions_that_are_added_to_the_input_stop_the_job_with_advice(stage: 
     assert (result["incarnation"], result["accepted"]) == (run.incarnation + 1, 1100)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", share_of([INPUT, OUTPUT, "_holon.mixed.control"], 3, __name__))
 def test_a_topic_that_is_deleted_under_a_job_stops_it_and_is_not_made_anew(
     stage: KafkaStage, admin: AdminClient, which: str
@@ -147,6 +150,7 @@ def test_a_topic_that_is_deleted_under_a_job_stops_it_and_is_not_made_anew(
         stage.assert_exact()
 
 
+@pytest.mark.long
 def test_a_topic_that_comes_back_with_fewer_partitions_is_refused(stage: KafkaStage, admin: AdminClient) -> None:
     with stage.fleet(1) as fleet:
         declare_end(stage.log, at_work(stage, fleet))

@@ -41,6 +41,7 @@ def create_limited(stage: KafkaStage, topic: str, max_bytes: int) -> None:
     admin.create_topics([NewTopic(name, stage.partitions, config=config)])[name].result(PLENTY_S)
 
 
+@pytest.mark.long
 def test_deltas_of_5_mb_go_through_topics_of_kafkas_default_size(stage: KafkaStage) -> None:
     """One window of 11 MB over two partitions, on two nodes: each has to put the other's pieces together."""
     job = load_job(BULKY)
@@ -57,6 +58,7 @@ def test_deltas_of_5_mb_go_through_topics_of_kafkas_default_size(stage: KafkaSta
     assert max(map(len, records)) < KAFKAS_DEFAULT_BYTES
 
 
+@pytest.mark.long
 def test_a_result_that_is_too_large_stops_the_job_with_its_key_and_size(stage: KafkaStage) -> None:
     """All nodes stop for it, none dies of it; what came before is there, what comes after is not hidden by it."""
     create_limited(stage, OUTPUT, 200_000)

@@ -71,6 +71,7 @@ def interpreter_in(space: str, folder: Path) -> Path:
     return script
 
 
+@pytest.mark.long
 def test_a_node_whose_cable_is_pulled_for_5_s_is_replaced_and_comes_back(
     stage: KafkaStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_node_that_is_cut_off_for_5_s_is_replaced_and_comes_back(stage: KafkaS
     heals(stage, proxy, proxy.hold, least_s=5.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", ["reply", "request"])
 def test_a_node_that_hears_nothing_or_is_not_heard_splits_nothing(
     stage: KafkaStage, proxy: Proxy, direction: Direction
@@ -76,12 +77,14 @@ def test_a_node_that_hears_nothing_or_is_not_heard_splits_nothing(
     heals(stage, proxy, lambda: proxy.hold(direction))
 
 
+@pytest.mark.long
 def test_a_node_whose_control_records_alone_are_lost_does_no_harm(stage: KafkaStage, proxy: Proxy) -> None:
     """Its appends to the control topic are held: it falls silent, although heartbeats have a client of their own."""
     control = f"{stage.prefix}_holon.mixed.control"
     heals(stage, proxy, lambda: proxy.hold("request", key=PRODUCE, topic=control))
 
 
+@pytest.mark.long
 def test_a_node_that_is_heard_by_its_control_records_alone_works_on(stage: KafkaStage, proxy: Proxy) -> None:
     """Heartbeats alone are held."""
     run = stage.open()
@@ -100,6 +103,7 @@ def test_a_node_that_is_heard_by_its_control_records_alone_works_on(stage: Kafka
     stage.assert_exact()
 
 
+@pytest.mark.long
 def test_a_node_whose_reads_alone_are_cut_is_not_believed(stage: KafkaStage, proxy: Proxy) -> None:
     """All that it sends arrives, also that it lives; it falls silent once it waits in vain for what others say."""
     stage.definitions = (*stage.definitions, "node.function_timeout_ms=600000")  # until then it would be believed

@@ -207,6 +207,7 @@ def late_acknowledgements(tmp_path: Path, proxy: Proxy, hold_s: float | None, *d
     return stage
 
 
+@pytest.mark.long
 def test_acknowledgements_that_come_late_change_nothing(tmp_path: Path, proxy: Proxy) -> None:
     stage = late_acknowledgements(tmp_path, proxy, 4.0)
     stage.assert_exact()

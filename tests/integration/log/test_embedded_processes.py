@@ -66,6 +66,7 @@ def test_threads_of_one_process_share_a_log(path: Path) -> None:
         assert Counter(value.split(b":")[0] for value in read_all(log)) == {b"%d" % at: 300 for at in range(4)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [1, 50])
 def test_killed_writers_lose_nothing_acknowledged_and_leave_no_half_batch(path: Path, batch: int) -> None:
     acknowledged: dict[int, bytes] = {}

@@ -36,6 +36,7 @@ def test_a_job_by_columns_by_record_and_as_a_flow_gives_one_row_whose_answers_ag
     assert all(engine["events_per_cpu_s"] > 0 for engine in row["engines"].values())
 
 
+@pytest.mark.long
 def test_a_job_of_a_user_runs_on_lines_of_a_file_and_an_engine_without_its_code_is_named(tmp_path: Path) -> None:
     data = tmp_path / "items.jsonl"
     data.write_text("".join(json.dumps({"ts": n, "item": f"i{n % 3}", "quantity": 1}) + "\n" for n in range(300)))

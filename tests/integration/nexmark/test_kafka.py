@@ -55,6 +55,7 @@ def test_spark_generates_into_kafka_and_proves_a_run_with_two_killed_nodes(boots
     assert result["validated"] is True and result["differences"] == 0 and result["conserved"]
 
 
+@pytest.mark.long
 def test_bad_records_and_a_node_that_comes_back(bootstrap: str) -> None:
     result = run(
         bootstrap, "query1", "--events", "60000", "--partitions", "2", "--nodes", "1", "--kill", "0@0.3",
@@ -74,6 +75,7 @@ def test_spark_proves_sessions_of_a_flow_with_a_killed_node(bootstrap: str) -> N
     assert (result["dead"], result["late"]) == (4 * 4, 4 * 2)
 
 
+@pytest.mark.long
 def test_a_paced_run_measures_latency(bootstrap: str) -> None:
     result = run(
         bootstrap, "q0", "--rate", "2000", "--seconds", "3", "--partitions", "2", "--nodes", "1", "--validate", "plain"

@@ -176,6 +176,7 @@ def test_what_cannot_run_says_why(arguments: list[str], code: int, says: str) ->
     assert says in result["error"]["message"]
 
 
+@pytest.mark.long
 def test_without_java_the_run_goes_on_and_says_so_but_an_explicit_wish_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nonexistent")
     common = ["nexmark", "run", "q7max", "--events", "20000", "--partitions", "2", "--nodes", "1"]

@@ -210,6 +210,7 @@ def test_a_redis_that_lost_everything_unnoticed_is_filled_again(
     assert view.newest(KEEP) == expected(log) and follower.written == (60 + arriving) * 2 * PARTITIONS
 
 
+@pytest.mark.long
 def test_a_follower_that_is_killed_at_any_time_is_simply_started_again(
     log: Log, tmp_path: Path, own_redis: RedisProcess
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_job_whose_upstream_is_reset_under_it_says_so_instead_of_counting_twic
     assert ran(stage, MID, "--reset")["accepted"] == 100
 
 
+@pytest.mark.long
 def test_a_running_job_says_that_one_before_it_has_begun_again_though_that_has_written_nothing(stage: Stage) -> None:
     order(stage, 0, 100)
     assert ran(stage, UP)["outputs"] == 100

@@ -165,6 +165,7 @@ def test_stored_state_that_does_not_fit_is_refused_by_name(app: App) -> None:
         assert app.deposit(1) == 8
 
 
+@pytest.mark.long
 def test_a_node_with_other_code_is_refused_beside_one_that_works(app: App) -> None:
     # No pause of a busy machine is so long: a node that is silent for longer is dead, and its code no obstacle.
     patient = ("-D", "node.failure_timeout_ms=6000")

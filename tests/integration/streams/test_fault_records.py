@@ -52,6 +52,7 @@ def is_head(payload: bytes, letter: dict[str, object], row: bytes) -> bool:
     return named and payload == row[:LETTER_HEAD_BYTES]
 
 
+@pytest.mark.long
 def test_corpus_goes_to_the_dead_letters_with_its_bytes_and_the_rest_is_untouched(stage: Stage) -> None:
     bad, rows = list(poison.BAD.values()), []
     for number, row in enumerate([*bad, *poison.GOOD.values()]):
@@ -102,6 +103,7 @@ def test_no_bytes_stop_the_records_around_them(rows: list[bytes]) -> None:
     assert test.counts.taken == len(rows) + 2 == test.counts.accepted + test.counts.dead + test.counts.late
 
 
+@pytest.mark.long
 def test_letters_are_listed_shown_and_put_back(stage: Stage) -> None:
     bad = poison.BAD["magic byte of a schema registry"]
     stage.log.append(INPUT, 1, [poison.good(1), bad, poison.good(2)])

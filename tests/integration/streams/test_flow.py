@@ -62,6 +62,7 @@ def test_sessions_are_exact_though_a_node_is_killed(stage: Stage, flow: str) -> 
     assert (stage.results(OUTPUT), stage.results(TOPS)) == (visits, seconds)
 
 
+@pytest.mark.long
 def test_late_rows_of_a_step_are_exact_though_a_node_is_killed(stage: Stage) -> None:
     stage.feed(2_000)
     _, counts = survives(stage, LATE_FLOW, late=300, more=1_000)
@@ -71,6 +72,7 @@ def test_late_rows_of_a_step_are_exact_though_a_node_is_killed(stage: Stage) -> 
     assert counts == AdmissionCounts(stage.fed, late_inserts=len(late), late_by_state={"agg2": len(late)})
 
 
+@pytest.mark.long
 def test_rows_behind_windows_at_which_a_function_fails_are_letters_that_dlq_shows(stage: Stage) -> None:
     stage.feed(2_000)
     run, counts = survives(stage, DEAD_FLOW)
@@ -82,6 +84,7 @@ def test_rows_behind_windows_at_which_a_function_fails_are_letters_that_dlq_show
     assert count_dead_rows(stage.log, run.job) == len(letters) == sum(ends.values())
 
 
+@pytest.mark.long
 def test_dlq_lists_rows_and_says_why_it_replays_none(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.feed(500)

@@ -74,6 +74,7 @@ def goes_on(stage: Stage, monitor: Monitor, fleet: Fleet, windows: int) -> None:
     stage.until(monitor, lambda: answered_ms(stage) >= end_ms, f"windows through {end_ms} ms have results", fleet)
 
 
+@pytest.mark.long
 def test_windows_go_on_without_any_claim_when_the_owner_of_a_silent_partition_is_killed(stage: Stage) -> None:
     run = stage.open()
     monitor = stage.monitor(run)

@@ -63,6 +63,7 @@ class AvroStage(Stage):
         return out.getvalue()
 
 
+@pytest.mark.long
 def test_a_fleet_waits_for_a_registry_only_where_it_must_and_is_exact(
     tmp_path: Path, registry: RegistryProcess
 ) -> None:

@@ -52,6 +52,7 @@ def test_state_that_is_not_declared_shows_when_it_is_lost(stage: Stage) -> None:
     assert found.divergence.offset == 100, "the first record after the loss"
 
 
+@pytest.mark.long
 def test_command_tells_good_from_bad_and_leaves_the_log_alone(stage: Stage) -> None:
     topics = stage.log.topics()
     with Command("replay", JOB, "--check", "--json", stage=stage) as command:

@@ -23,6 +23,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made.log.close()
 
 
+@pytest.mark.long
 def test_shards_are_exact_though_a_node_is_killed_and_its_keys_go_to_another(stage: Stage) -> None:
     stage.feed(4_000)
     run = stage.open(JOB)

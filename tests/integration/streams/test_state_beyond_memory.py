@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pytest
 
 from nodes.metrics.process_memory import COLUMNS_FILE
 from nodes.runtime.trial_process import Note, TrialLimits, tried_apart
@@ -23,6 +24,7 @@ def files_of(pid: int) -> list[str]:
     return [line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if COLUMNS_FILE in line]
 
 
+@pytest.mark.long
 def test_state_in_files_is_exact_though_a_node_is_killed(tmp_path: Path) -> None:
     stage = Stage(
         tmp_path, "node.state_memory_mb=1", f"node.state_path={tmp_path}/spill", "node.batch_max_records=5000",

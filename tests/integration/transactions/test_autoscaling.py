@@ -29,6 +29,7 @@ test "$2" != deployment/lost || { echo "no such deployment" >&2; exit 1; }
 """
 
 
+@pytest.mark.long
 def test_an_autoscaler_starts_nodes_gives_the_job_its_partitions_and_asks_a_deployment_for_replicas(
     tmp_path: Path,
 ) -> None:

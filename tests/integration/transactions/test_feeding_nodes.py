@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from nodes.log import Log, open_log
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
@@ -45,6 +47,7 @@ def test_a_killed_node_costs_no_record_of_a_stream_and_repeats_none(tmp_path: Pa
                 assert found == list(range(RECORDS))
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_where_it_was_while_keys_move_and_another_version_comes(tmp_path: Path) -> None:
     where = ["--log-dir", str(tmp_path / "log")]
 

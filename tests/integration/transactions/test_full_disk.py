@@ -63,6 +63,7 @@ def test_nodes_wait_on_a_full_disk_and_go_on_where_they_were(tmp_path: Path) -> 
     assert "Traceback" not in "".join(told)
 
 
+@pytest.mark.long
 def test_a_call_and_an_upgrade_wait_on_a_full_disk_and_are_made_once_there_is_room(tmp_path: Path) -> None:
     """The limit is on the size of files of the commands alone."""
     where = ("--log-dir", str(tmp_path / "log"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from nodes.log import open_log
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
@@ -16,6 +18,7 @@ HANGING = "tests.integration.hanging_program:program"
 SPINS = Aborted("TimedOut", ("function spin of operator it ran longer than node.function_timeout_ms",))
 
 
+@pytest.mark.long
 def test_what_loops_for_ever_is_ended_by_name_and_all_else_goes_on(tmp_path: Path) -> None:
     options = ("--log-dir", str(tmp_path / "log"), "-D", "node.function_timeout_ms=300")
     with open_log(f"embedded:{tmp_path / 'log'}") as log:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from examples.bank import program
 from nodes.log import Log, open_log
 from nodes.machine import messages as m
@@ -75,6 +77,7 @@ def test_a_killed_node_costs_no_transaction_and_no_money(tmp_path: Path) -> None
         run_with_a_kill(log, "--log-dir", str(tmp_path / "log"))
 
 
+@pytest.mark.long
 def test_the_same_on_kafka(tmp_path: Path) -> None:
     with opened("kafka", tmp_path) as (log, options):
         run_with_a_kill(log, *options)
@@ -94,6 +97,7 @@ def test_the_same_request_id_runs_once_and_gets_the_same_reply(tmp_path: Path) -
             assert client.call("account", "a", "balance", timeout_s=PLENTY_S) == 5
 
 
+@pytest.mark.long
 def test_the_command_calls_a_function_and_says_what_is_wrong(tmp_path: Path) -> None:
     with open_log(f"embedded:{tmp_path / 'log'}") as log:
         create_topics(log, program, SEQUENCERS)
@@ -116,6 +120,7 @@ def test_the_bench_measures_one_burst_behind_those_that_warm_up(tmp_path: Path) 
     assert result["warmup_transactions"] and result["warmup_transactions"] % 200 == 0
 
 
+@pytest.mark.long
 def test_the_bench_kills_a_node_while_keys_move_changes_the_program_and_finds_all_the_money(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nodes.cli", "txn", "bench", "ycsb-t", "--zipf", "0.9"]
     # At a rate: a burst may be answered before the keys begin to move.

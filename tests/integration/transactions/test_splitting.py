@@ -9,6 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 from examples.bank import program
 from nodes.log import open_log
 from nodes.transactions.clients.client import TransactionClient
@@ -21,6 +23,7 @@ from tests.integration.txn_processes import SEQUENCERS, nodes
 COMMAND = [sys.executable, "-m", "nodes.cli", "txn"]
 
 
+@pytest.mark.long
 def test_a_partition_is_split_while_transfers_go_on_and_every_reply_is_right(tmp_path: Path) -> None:
     options = ("--log-dir", str(tmp_path / "log"))
 

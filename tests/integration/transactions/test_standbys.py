@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import psutil
+import pytest
 
 from examples.bank import program
 from nodes.log import open_log
@@ -33,6 +34,7 @@ def pids(said: Path) -> list[int]:
     return [] if found is None else [int(found[1]), int(found[2])]
 
 
+@pytest.mark.long
 def test_a_killed_owner_with_standbys_costs_nothing_and_is_started_again(tmp_path: Path) -> None:
     said = tmp_path / "said"
     with open_log(f"embedded:{tmp_path / 'log'}") as log, said.open("wb") as file:

@@ -45,6 +45,7 @@ def run_trimmed(log: Log, *options: str) -> None:
             assert client.call("account", f"a{number}", "balance", timeout_s=PLENTY_S) == paid
 
 
+@pytest.mark.long
 def test_nodes_that_start_on_trimmed_topics_know_every_payment(tmp_path: Path) -> None:
     with open_log(f"embedded:{tmp_path / 'log'}") as log:
         run_trimmed(log, "--log-dir", str(tmp_path / "log"))

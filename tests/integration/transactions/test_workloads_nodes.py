@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from nodes.log import open_log
 from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
@@ -50,6 +52,7 @@ def execute(
     return done
 
 
+@pytest.mark.long
 def test_all_workloads_keep_their_invariants_when_a_node_is_killed(tmp_path: Path) -> None:
     mix = Mix(SHAPES)
     with open_log(f"embedded:{tmp_path / 'log'}") as log:

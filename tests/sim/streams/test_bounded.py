@@ -117,6 +117,7 @@ def history_of(options: Options, looks: int) -> list[Kept]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("records", [1200, pytest.param(30_000, marks=pytest.mark.nightly)])
 def test_topics_traffic_and_memory_do_not_grow_with_time(records: int) -> None:
     """240 windows, and 6,000 (100 times as many as in the test above) at night; nodes are killed and born all along."""

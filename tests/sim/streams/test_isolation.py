@@ -17,6 +17,7 @@ def seeds_of(kind: str, case: str, some: int) -> list[int]:
     return list(islice((seed for seed in count() if draw(seed, case=case).isolation == kind), some))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ISOLATIONS)
 def test_the_windows_of_the_others_complete(kind: str) -> None:
     for seed in seeds_of(kind, "query1", 2):

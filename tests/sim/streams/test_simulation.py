@@ -18,7 +18,7 @@ from tests.shares import share_of
 from tests.sim.counts import drawn
 
 CHUNKS = 24
-SEEDS = int(os.environ.get("SIM_SEEDS") or drawn(96, 1008))
+SEEDS = int(os.environ.get("SIM_SEEDS") or drawn(72, 1008))
 FLEET = 10
 """Nodes at most."""
 
@@ -42,7 +42,7 @@ def test_new_seeds_hold(chunk: int) -> None:
         assert verdict.ok, explain(verdict)
 
 
-@pytest.mark.parametrize("once", share_of(regressions(), 2, __name__), ids=lambda once: f"{once[1]}-{once[0]}")
+@pytest.mark.parametrize("once", share_of(regressions(), 3, __name__), ids=lambda once: f"{once[1]}-{once[0]}")
 def test_seeds_that_once_failed_hold(once: Regression) -> None:
     seed, case, nodes, copies = once
     verdict = simulate(seed, case=case, max_nodes=nodes, replicas=copies)
@@ -61,6 +61,7 @@ def test_every_job_is_right_without_faults(case: str) -> None:
         assert "died" not in verdict.counts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", TRUNCATIONS)
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_topic_that_loses_its_end_costs_nothing_or_ends_the_job_by_name(kind: str, alive: bool) -> None:

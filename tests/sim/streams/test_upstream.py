@@ -21,6 +21,7 @@ SHARDED = {f"flow-{kind}-sharded" for kind in ("between", "counts", "early", "se
 """The same flows without sharded keys are among the others. A run draws a quarter of each."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "case", [*share_of(sorted(NAMES - SHARDED), 4, __name__), *share_of(sorted(SHARDED), 4, __name__)]
 )

@@ -64,6 +64,7 @@ def test_a_full_disk_of_spilled_state_is_no_outcome_of_a_transaction(seed: int) 
     assert met.full_spills and met.kills[NO_ROOM]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seed", "what"), MOVED)
 def test_calls_outside_that_are_open_and_postponed_transactions_meet_moves_of_their_keys(seed: int, what: str) -> None:
     met = simulate(seed)
@@ -95,6 +96,7 @@ def test_books_find_what_is_lost_done_twice_or_answered_in_two_ways() -> None:
         check_replies([("r1", (b"1", None)), ("r1", (b"2", None))])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", RIVALS)
 def test_of_two_commands_at_once_the_first_of_its_number_counts(seed: int) -> None:
     """Found by their draws: the second command writes while the layout of the first moves keys, or after that."""

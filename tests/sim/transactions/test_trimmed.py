@@ -61,6 +61,7 @@ def run(seed: int) -> World:
     return world
 
 
+@pytest.mark.long
 def test_who_starts_or_is_late_misses_nothing_of_topics_that_are_trimmed() -> None:
     base = int(os.environ["SIM_BASE_SEED"])
     tally, trimmed, behind = Tally(), dict.fromkeys((EPOCHS, CALLS, COMMITS, REQUESTS), 0), 0

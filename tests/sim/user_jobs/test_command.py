@@ -38,6 +38,7 @@ def sim(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[s
     return code, json.loads(out), err
 
 
+@pytest.mark.long
 def test_a_right_job_ends_with_0(data: str, capfd: pytest.CaptureFixture[str]) -> None:
     code, found, err = sim(capfd, f"{JOBS}:by_memory", "--data", data, "--seed", str(FIRST), "--records", "1")
     assert (code, found["seeds"], found["failed"], found["job"], found["data"]) == (0, 1, [], f"{JOBS}:by_memory", data)
@@ -47,6 +48,7 @@ def test_a_right_job_ends_with_0(data: str, capfd: pytest.CaptureFixture[str]) -
     assert "only the first 1 records" in err
 
 
+@pytest.mark.long
 def test_lines_are_record_batches_of_arrow_where_the_job_reads_such(
     data: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,6 +59,7 @@ def test_lines_are_record_batches_of_arrow_where_the_job_reads_such(
     assert passed["dead"] == 1 and passed["results"] > 5
 
 
+@pytest.mark.long
 def test_a_wrong_job_ends_with_1_and_its_replay_fails_alike(data: str, capfd: pytest.CaptureFixture[str]) -> None:
     job = [f"{JOBS}:by_memory", "--data", data]
     code, found, err = sim(capfd, *job, "--seeds", "40", "--base-seed", str(FIRST), "--partitions", "2", "--nodes", "3")
@@ -68,6 +71,7 @@ def test_a_wrong_job_ends_with_1_and_its_replay_fails_alike(data: str, capfd: py
     assert code == 1 and again["failed"] == [first]
 
 
+@pytest.mark.long
 def test_a_job_of_two_topics_takes_a_file_of_each(two: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     code, found, _ = sim(capfd, f"{JOBS}:two_topics", *two, "--seed", str(FIRST), "--records", "20")
     assert (code, found["failed"], found["data"]) == (0, [], two[1::2])

@@ -53,6 +53,7 @@ def run(folder: Path, suite: str, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_the_fixture_passes_what_is_right_and_names_the_seed_of_what_is_wrong(tmp_path: Path) -> None:
     output = run(tmp_path, SUITE)
     assert "3 failed, 3 passed" in output, output

@@ -47,6 +47,7 @@ def test_records_of_a_topic_are_on_its_partitions() -> None:
     assert {feed.partition for feed in feeds} == {0, 1, 2} and len(feeds) == 182
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("idle", [None, "1h"])
 def test_a_job_of_two_topics_holds_under_faults(idle: str | None) -> None:
     job, lines = given.refunds(idle), given.of_two_topics()
@@ -76,6 +77,7 @@ def test_a_plain_pass_counts_what_became_of_the_records() -> None:
     assert facts.span_ms > 3000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [given.by_clock, given.by_counter])
 def test_what_differs_each_time_is_found_at_once_and_said_so(make: Callable[[], Job[Any]]) -> None:
     runs = simulated(make())
@@ -84,6 +86,7 @@ def test_what_differs_each_time_is_found_at_once_and_said_so(make: Callable[[], 
     assert all("two plain passes over these records differ, too" in problem for problem in problems)
 
 
+@pytest.mark.long
 def test_what_is_wrong_after_a_crash_alone_is_found_with_its_seed_and_the_seed_finds_it_again() -> None:
     """The job remembers what it has seen, so each run is of a new one."""
     verdicts = {seed: simulated(given.by_memory()).simulate(seed) for seed in range(FIRST, FIRST + 12)}

@@ -23,6 +23,20 @@ class ItemOf(str):
         return made
 
 
+class PlaceOf(str):
+    """A part of a path: the place of that item among those of its row."""
+
+    __slots__ = ("depth",)
+    depth: int
+
+    @classmethod
+    def at(cls, depth: int) -> PlaceOf:
+        """As ``ItemOf.at``."""
+        made = cls(f" place {depth}")
+        made.depth = depth
+        return made
+
+
 class CarriedOf(str):
     """A part of a path: what a turn of the loop at this depth finds in a name that the one before has stored."""
 

@@ -12,6 +12,7 @@ from holon.dataflow.following.loops.comprehensions import MadeList
 from holon.dataflow.following.loops.loop import Computed, Loop, Note, Yield, notes_in
 from holon.dataflow.following.loops.reducing import Reduction
 from holon.dataflow.following.loops.turns import Turns, consumes
+from holon.dataflow.following.loops.views import Loopable
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.placeholders import Placeholder, expression_of, leaf_of
 
@@ -42,7 +43,9 @@ def _items_of(given: Sequence[Any], named: Mapping[str, Any], name: str) -> Iter
     if not given or len(given) > 1 + (name == "sum"):
         return None
     if isinstance(given[0], Placeholder):
-        return given[0]._holon_turns()
+        return Turns(given[0]._holon_over())
+    if isinstance(given[0], Loopable):
+        return Turns(given[0].over())
     if isinstance(given[0], GeneratorType) and given[0].gi_frame is not None:
         return given[0] if isinstance(given[0].gi_frame.f_locals.get(".0"), Turns) else None
     return None

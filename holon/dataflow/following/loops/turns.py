@@ -49,16 +49,25 @@ class Values(NamedTuple):
     placeholder: Callable[[Expression, Path], Any]
 
 
-class Turns:
-    """An iterator of the one item that stands for all, as often as there are ways. ``item`` makes it anew."""
+class Over(NamedTuple):
+    """The items of a loop: of lists that rows have. ``item`` makes the item anew, from its place among fields."""
 
-    def __init__(self, path: Path, iterable: Expression, item: Callable[[Field], Any], values: Values) -> None:
-        path.refuse_within_try("has a loop")
-        self._path, self._iterable, self._make, self._values = path, iterable, item, values
+    path: Path
+    iterable: Expression
+    item: Callable[[Field], Any]
+    values: Values
+
+
+class Turns:
+    """An iterator of the one item that stands for all, as often as there are ways."""
+
+    def __init__(self, over: Over) -> None:
+        over.path.refuse_within_try("has a loop")
+        self._path, self._iterable, self._make, self._values = over
         self._made: MadeList | None = None
         self._is_inner = False
         """Whether the loop is within another one of the same comprehension."""
-        self._scope = path.scope
+        self._scope = over.path.scope
         self._waiting: list[tuple[bool, ...]] | None = None
         self._ways: list[tuple[list[Taken], Leaf]] = []
         self._answers: tuple[bool, ...] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from inspect import currentframe
 from itertools import chain
@@ -14,7 +15,7 @@ from holon.columnar.structs.lazy import ObjectColumn
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Field
 from holon.dataflow.following.column_functions import ColumnFunction, as_list, packed
-from holon.dataflow.following.loops.turns import Turns, Values, begins_loop
+from holon.dataflow.following.loops.turns import Over, Turns, Values, begins_loop
 from holon.dataflow.following.parts import plain_type
 from holon.dataflow.following.path import NEEDS_VALUE
 from holon.dataflow.following.separated import Item
@@ -24,30 +25,48 @@ from holon.formats.batch import Column
 VIEWS = ("items", "keys", "values")
 
 
-class DictView(NotAValue):
-    """The result of such a method: a loop may go over it. ``owner`` is the placeholder of the dict, of type ``of``."""
+class Loopable(NotAValue):
+    """A value that a loop may go over, and nothing else uses."""
 
-    __slots__ = ("_of", "_owner", "_values", "_view")
+    __slots__ = ()
 
-    def __init__(self, owner: Any, of: Any, view: str, values: Values) -> None:
-        self._owner, self._of, self._view, self._values = owner, of, view, values
-
-    def __call__(self) -> DictView:
-        """The view itself."""
-        return self
+    @abstractmethod
+    def over(self) -> Over:
+        """Its items, for a loop."""
 
     def __iter__(self) -> Turns:
         if not begins_loop(currentframe()):
             raise Untraceable(NEEDS_VALUE)
-        path = self._owner._holon_path
-        made = path.apply(f".{self._view}", Entries(self._view), self._owner._holon_expression)
-        return Turns(path, made, self._item, self._values)
+        return Turns(self.over())
 
     def _refused(self, *_: Any) -> NoReturn:
         raise Untraceable(NEEDS_VALUE)
 
     __bool__ = __len__ = __contains__ = __eq__ = __ne__ = __and__ = __or__ = __sub__ = __xor__ = _refused  # type: ignore[assignment]
     __hash__ = _refused  # type: ignore[assignment]
+
+
+class DictView(Loopable):
+    """The result of such a method. ``owner`` is the placeholder of the dict, of type ``of``."""
+
+    __slots__ = ("_is_called", "_of", "_owner", "_values", "_view")
+
+    def __init__(self, owner: Any, of: Any, view: str, values: Values) -> None:
+        self._owner, self._of, self._view, self._values = owner, of, view, values
+        self._is_called = False
+
+    def __call__(self) -> DictView:
+        """The view itself."""
+        self._is_called = True
+        return self
+
+    def over(self) -> Over:
+        """Its items, for a loop."""
+        if not self._is_called:
+            raise Untraceable(f"it goes over the method {self._view!r}")
+        path = self._owner._holon_path
+        made = path.apply(f".{self._view}", Entries(self._view), self._owner._holon_expression)
+        return Over(path, made, self._item, self._values)
 
     def _item(self, field: Field) -> Any:
         path, kinds = self._owner._holon_path, get_args(self._of) or (None, None)

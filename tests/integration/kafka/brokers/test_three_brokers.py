@@ -98,6 +98,7 @@ def test_three_brokers_are_started_once_and_known_as_one_cluster(quorum: Quorum)
     quorum.up()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("pausing")
 def test_leaders_are_moved_under_load(quorum: Quorum, under_load: Callable[..., Loads]) -> None:
     """A clean election, twice: to other brokers and back."""
