@@ -7,6 +7,7 @@ from deploy.mutants.flows.counted_loops import OF_COUNTED_LOOPS
 from deploy.mutants.flows.dict_rows import OF_DICTS
 from deploy.mutants.flows.failures import NAMED_FAILURES
 from deploy.mutants.flows.first_programs import FIRST_PROGRAMS
+from deploy.mutants.flows.idioms import OF_IDIOMS
 from deploy.mutants.flows.lateness import OWN_LATENESS
 from deploy.mutants.flows.loops import OF_ITEMS
 from deploy.mutants.flows.named_values import NAMED_VALUES
@@ -67,6 +68,7 @@ MUTANTS = (
     *FIRST_PROGRAMS,
     *OF_ITEMS,
     *OF_COUNTED_LOOPS,
+    *OF_IDIOMS,
     *OF_DICTS,
     *OF_TUPLES,
     *OF_NAMES,

@@ -35,6 +35,11 @@ def truth(column: Column) -> NDArray[np.bool_]:
         return column.astype(np.bool_, copy=False)
     if isinstance(column, Matches):
         return column.there
+    lengths = column.lengths() if isinstance(column, Lists) else None
+    if lengths is not None:
+        return lengths > 0
+    if isinstance(column, Texts):
+        return column.ends > column.starts
     rows = as_list(column)
     return np.fromiter(map(bool, rows), np.bool_, len(rows))
 
@@ -249,6 +254,20 @@ def _length(column: Any) -> Column | None:
     return None
 
 
+def _contains(column: Any, wanted: Any) -> Column | None:
+    """The rows of lists with one item that is equal to a constant."""
+    lengths = column.lengths() if isinstance(column, Lists) else None
+    if lengths is None or type(wanted) not in (str, np.int64):
+        return None
+    items, offsets = column.flat()
+    is_fitting = isinstance(items, Texts) if isinstance(wanted, str) else isinstance(items, np.ndarray)
+    equal = _comparison(operator.eq)(items, wanted) if is_fitting and len(items) else None
+    if not isinstance(equal, np.ndarray):
+        return None
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(equal)])
+    return before[offsets[1:]] > before[offsets[:-1]]
+
+
 def _to_ints(whole: Callable[[Any], Any]) -> Quick:
     """Ints as they are; of floats the whole number that ``whole`` gives."""
 
@@ -334,6 +353,8 @@ _QUICK: dict[Callable[..., Any], Quick] = {
     is_none: _nones,
     is_there: _there,
     len: _length,
+    bool: truth,
+    operator.contains: _contains,
     int: _of_one(_of_texts_too(int, _to_ints(np.trunc))),
     float: _of_one(_of_texts_too(float, _floating)),
     round: _of_one(_to_ints(np.rint)),

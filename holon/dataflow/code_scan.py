@@ -289,7 +289,12 @@ def runs_no_code(value: Any) -> bool:
 
 
 def is_table(value: Any) -> bool:
-    """Whether it is a dict in which plain keys are looked up, for values that never change, and no code runs."""
+    """Whether it is a dict in which plain keys are looked up, for values that never change, and no code runs.
+
+    Or a set of such keys.
+    """
+    if type(value) is set:
+        return all(map(_is_key, value))
     if type(value) is MappingProxyType:
         (value,) = gc.get_referents(value)
     return type(value) is dict and all(map(_is_key, value)) and all(map(is_constant, value.values()))

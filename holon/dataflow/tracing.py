@@ -32,7 +32,8 @@ def trace(function: Callable[[Any], Any], row_type: Any, *, checked: bool = Fals
     None anywhere. Raises ``Untraceable``, and ``FlowError`` for a field that the type does not have.
     """
     asks_none, row = _asked(function, row_type, checked)
-    return _follow(function, row, used_leaf, asks_none, called=_called(function), is_checked=checked)
+    follow = partial(_follow, function, row, used_leaf, called=_called(function), is_checked=checked)
+    return _with_or_without_none(follow, asks_none, checked)
 
 
 def trace_flat(function: Callable[[Any], Any], row_type: Any, *, checked: bool = False) -> Decision:
@@ -41,7 +42,8 @@ def trace_flat(function: Callable[[Any], Any], row_type: Any, *, checked: bool =
     item = ItemOf.at(0)
     results = Apply("called", lambda row: list(function(row)), (Field(()),))
     called = effects_of([Loop(item, results, effects_of([Yield(Leaf(Field((item,))))]), ())])
-    return _follow(function, row, _yielding_leaf, asks_none, called=called, is_checked=checked)
+    follow = partial(_follow, function, row, _yielding_leaf, called=called, is_checked=checked)
+    return _with_or_without_none(follow, asks_none, checked)
 
 
 def _asked(function: Callable[[Any], Any], row_type: Any, checked: bool) -> tuple[bool, Callable[[Path], Any]]:
@@ -51,6 +53,19 @@ def _asked(function: Callable[[Any], Any], row_type: Any, checked: bool) -> tupl
         raise Untraceable("it uses `is None` on rows that a function has made")
     kinds = kinds_of(row_type) if checked else ()
     return asks_none, lambda path: (row_of(path, row_type, kinds),)
+
+
+def _with_or_without_none(follow: Callable[[bool], Decision], asks_none: bool, checked: bool) -> Decision:
+    """The ways of a function; where it is not followed else, each value that may be None is so on ways of its own."""
+    try:
+        return follow(asks_none)
+    except Untraceable as error:
+        if asks_none or not checked:
+            raise
+        try:
+            return follow(True)
+        except (FlowError, Untraceable):
+            raise error from None
 
 
 def _yielding_leaf(result: Any, path: Path) -> Leaf:
@@ -88,7 +103,8 @@ def trace_effects(
     that it calls by them asks whether something is None. Raises as ``trace``.
     """
     asks_none |= scan(function, known)
-    return _follow(function, arguments, end_of, asks_none, called=failing, is_checked=True)
+    follow = partial(_follow, function, arguments, end_of, called=failing, is_checked=True)
+    return _with_or_without_none(follow, asks_none, checked=True)
 
 
 def prepared(function: Callable[..., Any], known: Sequence[Any]) -> tuple[Callable[..., Any], bool]:

@@ -47,6 +47,8 @@ SHARES = MappingProxyType({0: 0.5, 1: 1.5, True: 2.5, 2.0: -0.0, "web": 7.5})
 NAMES = {"web": "Web", "Z\u00fcrich": "zh", "": ""}
 MAYBE = {"web": None, "app": 3, 0: 10**30}
 PAIRS = {("web", 1): 4, ("app", 0): 5, "web": 6}
+VIPS = {"web", "Z\u00fcrich", ("app", 0)}
+HELD = frozenset({0, 1, 2**53, True, 0.5})
 """
 INTS_OF_A_TIME = (
     "int({}.timestamp() * 1000)",
@@ -82,6 +84,11 @@ OF_PARTS = (
     'datetime.strptime({0}.d, "%Y-%m-%dT%H:%M:%S%z")', 'datetime.fromtimestamp({0}.x, UTC).strftime("%H:%M")',
     'datetime.fromtimestamp({0}.a, tz=UTC).date()', 'datetime.fromtimestamp({0}.x, UTC).isoformat()',
     '(datetime.fromtimestamp({0}.x, UTC) + timedelta(hours=1)).isoformat()', 'Decimal({0}.t)', 'Decimal({0}.a) * RATE',
+    'sorted({0}.g)', 'sorted({0}.t.split(), reverse=True)', 'set({0}.t.split("e"))', 'list({0}.g.values())',
+    'tuple({0}.t.split())', '{0}.s and {0}.s.upper()', '{0}.t in VIPS', '{0}.a not in HELD', '({0}.t, {0}.a) in VIPS',
+    '{0}.x in HELD', '{0}.s in {{"web", None}}', 'bool({0}.n)', 'bool({0}.t)', '{0}.n and {0}.n + 1', '+{0}.f',
+    '{0}.t in {{"web", "app"}} or {0}.a in {{1, 2}}', '~{0}.a', '~{0}.f', '{0}.f ** {0}.a', '"web" in {0}.t.split("=")',
+    '"-".join({0}.t.split("e"))', '"+".join(({0}.t, {0}.d))', '"".join([{0}.t, {0}.s])', '" ".join(sorted({0}.g))',
 )  # fmt: skip
 INTS_OF_PARTS = (
     'len({0}.t.split("e"))', 'int({0}.t)', '{0}.t.count("e")', 'len({0}.g)', 'int("web" in {0}.g)', 'math.floor({0}.x)',
@@ -91,9 +98,12 @@ INTS_OF_PARTS = (
     'int(datetime.fromtimestamp({0}.a, UTC) >= datetime.fromisoformat({0}.d))',
     'int(datetime.fromtimestamp({0}.x, UTC) - EPOCH > timedelta(hours=2))',
     'int((datetime.fromtimestamp({0}.x, UTC) - EPOCH).total_seconds())', 'int(Decimal({0}.a) * RATE)',
+    'int({0}.t in VIPS)', 'int({0}.a in {{0, 1, 7}})', 'len(set({0}.t.split("e")))', '({0}.a << 2)', '({0}.a >> 1)',
+    '{0}.a ** 2', '(1 << ({0}.a % 9))', 'int(bool({0}.x))', 'len(sorted({0}.g))', '(7 >> {0}.a % 5)',
 )  # fmt: skip
 FLOATS_OF_PARTS = ("math.hypot({0}.a, {0}.x)", "math.sqrt({0}.x)", "math.log({0}.x)", "round(math.sin({0}.x), 3)",
-                   "float({0}.t)", "math.sqrt({0}.a)", "(datetime.fromtimestamp({0}.x, UTC) - EPOCH).total_seconds()",
+                   "float({0}.t)", "math.sqrt({0}.a)", "{0}.x ** 2", "2.0 ** ({0}.a % 7)", "({0}.a % 9) ** -1",
+                   "(datetime.fromtimestamp({0}.x, UTC) - EPOCH).total_seconds()",
                    "(datetime.fromtimestamp({0}.x, UTC) - EPOCH) / timedelta(hours=1)")  # fmt: skip
 """Expressions of parts of a row's fields."""
 ATTEMPTS = (("int({0}.t)", "ValueError"), ("float({0}.t)", "ValueError"), ("{0}.g[{0}.t]", "KeyError"),

@@ -129,3 +129,15 @@ def weighed(event: Order) -> Value:
 counted, _weights = _stream("orders", Order)
 _shares = _weights.map(weighed).key_by(lambda one: one.key).window(WINDOW)
 _shares.agg(lambda g: (g.key, g.sum(lambda one: one.value))).sink("counted-out")
+
+
+VIPS = {f"customer-{number}" for number in range(100)}
+
+
+def _is_wanted(event: Order) -> bool:
+    return bool(event.coupons) and (event.customer in VIPS or "vip" in event.coupons)
+
+
+members, _wanted = _stream("orders", Order)
+_chosen = _wanted.filter(_is_wanted).key_by(lambda event: event.customer).window(WINDOW)
+_chosen.agg(lambda g: (g.key, g.count(), g.max(lambda event: len(event.items)))).sink("members-out")

@@ -176,9 +176,9 @@ FIRST_PROGRAMS = (
     ),
     Mutant(
         "groups are never None",
-        PLACEHOLDERS,
-        "found = [Placeholder(one, path)._holon_maybe_none(None) for one in made]",
-        "found = [Placeholder(one, path) for one in made]",
+        "holon/dataflow/following/parts.py",
+        "found = [type(self._owner)(one, path)._holon_maybe_none(None) for one in made]",
+        "found = [type(self._owner)(one, path) for one in made]",
         tests=PARTS,
     ),
     Mutant(

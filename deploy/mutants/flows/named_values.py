@@ -112,8 +112,8 @@ NAMED_VALUES = (
     Mutant(
         "a dict may be given as it is",
         OF_TABLES,
-        "    __class__ = property(_refused)  # type: ignore[assignment]\n",
-        "",
+        "    __class__ = property(_refused)  # type: ignore[assignment]\n    __bool__ = __len__ = __iter__",
+        "    __bool__ = __len__ = __iter__",
         tests=TABLES,
     ),
     Mutant(

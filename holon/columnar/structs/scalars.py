@@ -51,7 +51,7 @@ def _choices(info: inspect.Type) -> Mapping[Any, Any] | None:
     if isinstance(info, inspect.LiteralType):
         found = {value: value for value in info.values}
     elif isinstance(info, inspect.EnumType) and info.cls._missing_.__func__ is enum.Enum._missing_.__func__:  # pyright: ignore[reportFunctionMemberAccess]
-        found = {member.value: member for member in info.cls}
+        found = {member._value_: member for member in info.cls}  # ``value`` may be a property of its own
     kinds = set(map(type, found))
     return found if kinds in ({str}, {int}) else None
 

@@ -15,12 +15,14 @@ from typing import Any, NoReturn
 
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.following.formats import is_marked
+from holon.dataflow.following.loops.comprehensions import Separator
 from holon.dataflow.following.loops.counting import looped_stand_in_of
-from holon.dataflow.following.loops.stand_ins import stand_in_of
+from holon.dataflow.following.loops.stand_ins import JoinStandIn, making_stand_in_of, stand_in_of
 from holon.dataflow.following.matches import METHODS as MATCH_METHODS
 from holon.dataflow.following.placeholders import Placeholder, expression_of, holds
 from holon.dataflow.following.stand_ins import (
     LOOPED,
+    MAKING,
     OF_MATH,
     REDUCING,
     STAND_INS,
@@ -29,7 +31,7 @@ from holon.dataflow.following.stand_ins import (
     StandInType,
     with_stand_ins,
 )
-from holon.dataflow.following.tables import PatternStandIn, TableStandIn
+from holon.dataflow.following.tables import PatternStandIn, SetStandIn, TableStandIn
 from holon.dataflow.following.time_columns.forms import Strptime
 from holon.dataflow.following.time_columns.made import FromTimestamp
 from holon.dataflow.following.times import FROM_ISO
@@ -69,10 +71,14 @@ def _stand_in_of(value: Any) -> Any:
         return PatternStandIn(value)
     if any(value is one for one in OF_MATH):
         return _of_math(value)
+    if type(value) is Separator:
+        return JoinStandIn(str(value))
+    if type(value) in (frozenset, set):
+        return SetStandIn(value)
     return TableStandIn(value) if isinstance(value, dict | MappingProxyType) else value  # others were refused before
 
 
-_GIVES = {"len": int, "str": str}
+_GIVES = {"bool": bool, "len": int, "str": str}
 """The types of results, where those are sure."""
 
 
@@ -107,9 +113,11 @@ def _of_attribute(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-BUILTINS = {name: _stand_in(name) for name in STAND_INS if name not in ("getattr", "hasattr", *REDUCING, *LOOPED)}
+_APART = ("getattr", "hasattr", *REDUCING, *LOOPED, *MAKING)
+BUILTINS = {name: _stand_in(name) for name in STAND_INS if name not in _APART}
 BUILTINS |= {name: stand_in_of(name, BUILTINS.get(name)) for name in (*REDUCING, "len")}
 BUILTINS |= {name: looped_stand_in_of(name) for name in LOOPED}
+BUILTINS |= {name: making_stand_in_of(name) for name in MAKING}
 BUILTINS |= {name: _of_attribute(getattr(builtins, name)) for name in ("getattr", "hasattr")}
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import Texts
+from holon.columnar.structs.lazy import LazyColumn
 from holon.formats.batch import Column
 
 
@@ -62,6 +64,39 @@ class RowsFunction(ColumnFunction):
     @abstractmethod
     def of_rows(self, rows: Any) -> Column:
         """The results of all rows. Raises what the function raises for the first row of which it does."""
+
+
+class PartOfEach(ColumnFunction):
+    """An attribute of each value; equal values of a column that is numbered have it looked up once."""
+
+    def __init__(self, name: str) -> None:
+        self._of = attrgetter(name)
+        self.key = (name,)
+
+    def __call__(self, *values: Any) -> Any:
+        return self._of(*values)
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
+        """Texts and numbers as columns."""
+        (column,) = given
+        numbered = column.numbered_rows() if isinstance(column, LazyColumn) else None
+        if numbered is None:
+            return packed(list(map(self._of, as_list(column))))
+        return spread(list(map(self._of, as_list(column.take(numbered[1])))), numbered[0])
+
+
+class MadeAnew(ColumnFunction):
+    """A function that makes a list or set: of two calls each makes its own, since a later function may change it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *values: Any) -> Any:
+        return self._function(*values)
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
+        """They are made one by one."""
+        return None
 
 
 def as_list(column: Column) -> list[Any]:

@@ -80,6 +80,19 @@ def no_key(of: Any) -> NoKey | None:
     return next((NoKey(kind.__name__, instead) for one, instead in _NO_KEYS.items() if issubclass(kind, one)), None)
 
 
+def is_plain_enum(of: Any) -> bool:
+    """Whether ``name`` and ``value`` of its members are those of every enum."""
+    if not (isinstance(of, type) and issubclass(of, Enum)):
+        return False
+    return all(name not in vars(each) for each in of.__mro__ if each.__module__ != "enum" for name in ("name", "value"))
+
+
+def type_of_part(of: Any, name: str) -> type | None:
+    """The type of all names or values of an enum's members, if that is text or a number; else None."""
+    kinds = [type(getattr(one, name)) for one in of]
+    return kinds[0] if kinds and kinds[0] in (str, int, float) and len(set(kinds)) == 1 else None
+
+
 def kinds_of(of: Any) -> Kinds:
     """The Structs that a value of a type is one of, behind ``NoneType`` where it may be None."""
     if get_origin(of) is Annotated:

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from types import FrameType
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from holon.dataflow.arithmetic import is_none
+from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import Apply, Expression
+from holon.dataflow.following.matches import Find, OfMatch
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.separated import Item, Split, Unpacked
+from holon.dataflow.following.stand_ins import NotAValue
 
 SPLIT = ("rsplit", "split", "splitlines")
 PARTITION = ("partition", "rpartition")
@@ -79,3 +82,33 @@ def wanted_items(called: FrameType | None) -> int | None:
     code, at = frame.f_code.co_code, frame.f_lasti
     is_long = at >= 2 and code[at - 2] == dis.EXTENDED_ARG
     return code[at + 1] if code[at] == _UNPACK and not is_long else None
+
+
+class MatchMethod(NotAValue):
+    """``group`` or ``groups`` of what a regular expression has found."""
+
+    def __init__(self, owner: Any, way: Literal["item", "group", "groups"]) -> None:
+        self._owner = owner
+        self._way: Literal["item", "group", "groups"] = way
+
+    @property
+    def _find(self) -> Find:
+        expression = self._owner._holon_expression
+        assert isinstance(expression, Apply) and isinstance(expression.function, Find), "of that type is nothing else"
+        return expression.function
+
+    def __call__(self, *given: Any) -> Any:
+        is_all, path = self._way == "groups", self._owner._holon_path
+        made = list(map(self._group, range(1, self._find.pattern.groups + 1) if is_all else given or (0,)))
+        path.made.append(tuple(made))  # of which one is used at least
+        found = [type(self._owner)(one, path)._holon_maybe_none(None) for one in made]
+        return tuple(found) if is_all or len(found) > 1 else found[0]
+
+    def _group(self, group: Any) -> Apply:
+        find = self._find
+        known = find.pattern.groupindex if type(group) is str else range(find.pattern.groups + 1)
+        if type(group) not in (int, str) or group not in known:
+            raise Untraceable("it uses a group that the regular expression has not, or that is no constant")
+        if group not in find.wanted:
+            find.wanted.append(group)
+        return self._owner._holon_path.interned(".group", OfMatch(group, self._way), self._owner._holon_expression)

@@ -8,31 +8,36 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from inspect import currentframe
 from types import NoneType
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.dict_rows import New, TupleRow, are_names, dict_row, is_dict_row
 from holon.dataflow.errors import LacksAttribute, NoSuchField
-from holon.dataflow.expressions import Apply, Constant, Expression, Field, Leaf
+from holon.dataflow.expressions import Constant, Expression, Field, Leaf
+from holon.dataflow.following.column_functions import PartOfEach
 from holon.dataflow.following.declared import (
     ItemType,
     Kinds,
     Member,
     field_types,
+    is_plain_enum,
     item_of,
     kinds_of_field,
     may_be_none,
+    type_of_part,
     without_none,
 )
 from holon.dataflow.following.formats import is_marked
+from holon.dataflow.following.loops.comprehensions import MadeList
+from holon.dataflow.following.loops.reducing import list_made
 from holon.dataflow.following.loops.turns import Over, Turns, Values, begins_loop
 from holon.dataflow.following.loops.views import VIEWS, DictView
-from holon.dataflow.following.matches import Find, OfMatch
 from holon.dataflow.following.parts import (
     PARTITION,
     SPLIT,
+    MatchMethod,
     has_items,
     is_dict,
     is_sequence,
@@ -96,6 +101,10 @@ class Placeholder:
                 return self._holon_apply(f".{name}", attribute(name))
             if name in METHODS[self._holon_type]:
                 return TimeMethod(self, name, METHODS[self._holon_type][name])
+        if name in ("name", "value") and is_plain_enum(self._holon_type):
+            kind = type_of_part(self._holon_type, name)
+            made = self._holon_apply(f".{name}", PartOfEach(name))
+            return made._holon_maybe_none(kind, is_there=kind is not None)
         if fields and not hasattr(self._holon_type, name):
             raise NoSuchField(f"{self._holon_type.__name__} has no field {name!r}; it has {', '.join(fields)}")
         of = "" if self._holon_type is None else f" of {_named(self._holon_type)}"
@@ -180,6 +189,12 @@ class Placeholder:
     def __neg__(self) -> Placeholder:
         return self._holon_apply("-", operator.neg)
 
+    def __pos__(self) -> Placeholder:
+        return self._holon_apply("+", operator.pos)
+
+    def __invert__(self) -> Placeholder:
+        return self._holon_apply("~", operator.invert)
+
     def __abs__(self) -> Placeholder:
         return self._holon_apply("abs", operator.abs)
 
@@ -213,7 +228,7 @@ def _known_type(value: Any) -> Any:
     if isinstance(value, Placeholder) and not (value._holon_path.is_checked or value._holon_path.is_inferred):
         return None
     found = _type_of(value)
-    return dict if found is GivenDict else found
+    return {GivenDict: dict, MadeList: list}.get(found, found)
 
 
 def _type_of(value: Any) -> Any:
@@ -236,8 +251,8 @@ def _binary(name: str, function: Callable[..., Any]) -> tuple[Callable[..., Any]
     return forwards, backwards
 
 
-_TWO_SIDED = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod"}
-for _name, _word in (_TWO_SIDED | {"&": "and", "|": "or", "^": "xor"}).items():
+_TWO_SIDED = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow"}
+for _name, _word in (_TWO_SIDED | {"&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift"}).items():
     _forwards, _backwards = _binary(_name, getattr(operator, f"__{_word}__"))
     setattr(Placeholder, f"__{_word}__", _forwards)
     setattr(Placeholder, f"__r{_word}__", _backwards)
@@ -281,36 +296,6 @@ class DictGet(NotAValue):
         return made._holon_maybe_none(kind if is_there else None, is_there)
 
 
-class MatchMethod(NotAValue):
-    """``group`` or ``groups`` of what a regular expression has found."""
-
-    def __init__(self, owner: Placeholder, way: Literal["item", "group", "groups"]) -> None:
-        self._owner = owner
-        self._way: Literal["item", "group", "groups"] = way
-
-    @property
-    def _find(self) -> Find:
-        expression = self._owner._holon_expression
-        assert isinstance(expression, Apply) and isinstance(expression.function, Find), "of that type is nothing else"
-        return expression.function
-
-    def __call__(self, *given: Any) -> Any:
-        is_all, path = self._way == "groups", self._owner._holon_path
-        made = list(map(self._group, range(1, self._find.pattern.groups + 1) if is_all else given or (0,)))
-        path.made.append(tuple(made))  # of which one is used at least
-        found = [Placeholder(one, path)._holon_maybe_none(None) for one in made]
-        return tuple(found) if is_all or len(found) > 1 else found[0]
-
-    def _group(self, group: Any) -> Apply:
-        find = self._find
-        known = find.pattern.groupindex if type(group) is str else range(find.pattern.groups + 1)
-        if type(group) not in (int, str) or group not in known:
-            raise Untraceable("it uses a group that the regular expression has not, or that is no constant")
-        if group not in find.wanted:
-            find.wanted.append(group)
-        return self._owner._holon_path.interned(".group", OfMatch(group, self._way), self._owner._holon_expression)
-
-
 class TimeMethod(NotAValue):
     """A method of a date or time, which gives a value of this type."""
 
@@ -326,7 +311,9 @@ class TimeMethod(NotAValue):
 
 def holds(value: Any) -> bool:
     """Whether a placeholder is in there."""
-    if isinstance(value, Placeholder | NotAValue | StandInType) or (isinstance(value, str) and is_marked(value)):
+    if isinstance(value, Placeholder | NotAValue | StandInType | MadeList):
+        return True
+    if isinstance(value, str) and is_marked(value):
         return True
     if isinstance(value, msgspec.Struct):
         return any(holds(getattr(value, name)) for name in type(value).__struct_fields__)
@@ -373,6 +360,8 @@ def leaf_of(result: Any, path: Path) -> Leaf:
         return Leaf(result._holon_expression)
     if type(result) is str and is_marked(result):
         return Leaf(path.formatted(result))
+    if type(result) is MadeList:
+        return Leaf(list_made(result, path))
     if isinstance(result, msgspec.Struct) and type(result).__struct_fields__:  # without fields it is a constant
         fields = {name: leaf_of(getattr(result, name), path) for name in type(result).__struct_fields__}
         return Leaf(fields, type(result))

@@ -16,14 +16,17 @@ from decimal import Decimal
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from holon.dataflow.following.loops.comprehensions import code_as_written, with_lists
+from holon.dataflow.following.loops.comprehensions import code_as_written, with_stand_ins_inside
 from holon.dataflow.following.nested_code import codes_of
 
 REDUCING = ("all", "any", "max", "min", "sum")
 """Builtins that take all items of a list at once."""
 LOOPED = ("enumerate", "range", "reversed", "zip")
 """Builtins that a loop may go over."""
-STAND_INS: tuple[str, ...] = ("float", "getattr", "hasattr", "int", "len", "round", "str", "type", *REDUCING, *LOOPED)
+MAKING = ("frozenset", "list", "set", "sorted", "tuple")
+"""Builtins that make a list or set of all items."""
+_OF_ONE = ("bool", "float", "getattr", "hasattr", "int", "len", "round", "str", "type")
+STAND_INS: tuple[str, ...] = (*_OF_ONE, *REDUCING, *LOOPED, *MAKING)
 """The builtins that are replaced."""
 TIME_NAMES = ("UTC", "timedelta", "timezone")
 """Names of the module ``datetime`` that are as they are: constants, and types of which all calls are pure."""
@@ -106,7 +109,7 @@ _WRITTEN = " as written"
 
 def _uses(function: FunctionType, names: Mapping[str, Any], replace: Replace, seen: set[FunctionType]) -> bool:
     seen.add(function)
-    if with_lists(function.__code__) is not function.__code__:
+    if with_stand_ins_inside(function.__code__, replace) is not function.__code__:
         return True
     if any(name in names and name not in function.__globals__ for name in _names(function.__code__)):
         return True
@@ -145,7 +148,8 @@ class _Replaced:
         names: dict[str, Any] = {"__builtins__": self._builtins, "__name__": function.__module__}
         names[_WRITTEN] = function.__globals__
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        made = FunctionType(with_lists(function.__code__), names, function.__name__, function.__defaults__, cells)
+        code = with_stand_ins_inside(function.__code__, self._replace)
+        made = FunctionType(code, names, function.__name__, function.__defaults__, cells)
         made.__kwdefaults__ = function.__kwdefaults__
         self._known[function] = made  # before what it calls, which may call it
         for name in sorted(_names(function.__code__) & function.__globals__.keys()):

@@ -1,14 +1,14 @@
-"""Constants that a function names: look-ups in dicts as expressions, and what regular expressions find.
+"""Constants that a function names: look-ups in dicts and sets as expressions, and what regular expressions find.
 
 ``TABLE[key]``, ``TABLE.get(key)`` and ``key in TABLE`` are followed.
 
-A dict is read when rows are evaluated, and never before: what others have changed in it shows as in a call.
+A dict or set is read when rows are evaluated, and never before: what others have changed in it shows as in a call.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import repeat
 from typing import Any, NoReturn
@@ -29,6 +29,7 @@ from holon.dataflow.following.placeholders import NotAValue, Placeholder, expres
 from holon.formats.batch import Column
 
 Table = Mapping[Any, Any]
+AnySet = Set[Any]
 
 
 class LookUp(ColumnFunction):
@@ -91,6 +92,57 @@ class Key(ColumnFunction):
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
         """They are looked up one by one."""
         return None
+
+
+class IsIn(ColumnFunction):
+    """Whether values are members of a set. Of different values of a column that is numbered each is asked for once."""
+
+    def __init__(self, members: AnySet) -> None:
+        self._members = members
+        self.key = (Same(members),)
+
+    def __call__(self, *values: Any) -> Any:
+        return values[0] in self._members
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
+        """Bools."""
+        (values,) = given
+        numbered = _numbered(values)
+        numbers, distinct = (slice(None), as_list(values)) if numbered is None else numbered
+        return np.fromiter(map(self._members.__contains__, distinct), np.bool_, len(distinct))[numbers]
+
+
+class SetStandIn(NotAValue):
+    """In place of a set of constants: it may be asked for a member. Its members may be gone over in no fixed order."""
+
+    __slots__ = ("_members",)
+
+    def __init__(self, members: AnySet) -> None:
+        self._members = members
+
+    def __contains__(self, value: Any) -> bool:
+        path, is_in = Path.current(), IsIn(self._members)
+        if type(value) is tuple and any(isinstance(part, Placeholder) for part in value):
+            return path.decide(path.apply("in", is_in, path.apply("key", Key(), *map(expression_of, value))))
+        if isinstance(value, Placeholder):
+            return bool(value._holon_apply("in", is_in))
+        return path.decide(path.apply("in", is_in, expression_of(value)))
+
+    def __iter__(self) -> Iterator[Any]:
+        if type(self._members) is not frozenset:
+            self._refused()
+        return iter(self._members)
+
+    def _refused(self, *_: Any) -> NoReturn:
+        raise Untraceable("it uses a set for more than asking for a member")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Untraceable(f"it uses {name!r} of a set")
+
+    __class__ = property(_refused)  # type: ignore[assignment]
+    __bool__ = __len__ = __str__ = __repr__ = __format__ = _refused  # type: ignore[assignment]
+    __hash__ = object.__hash__  # type: ignore[assignment]  # codes that hold it are compared
+    __eq__ = __ne__ = __and__ = __rand__ = __or__ = __ror__ = __sub__ = __rsub__ = __xor__ = _refused  # type: ignore[assignment]
 
 
 class TableStandIn(NotAValue):

@@ -8,6 +8,8 @@ not followed.
 from __future__ import annotations
 
 import dis
+from collections.abc import Callable
+from itertools import pairwise
 from types import CodeType
 from typing import Any, NoReturn
 
@@ -70,9 +72,20 @@ def _place(code: CodeType) -> int | None:
     return one.offset if one is not None and len(code.co_consts) < _MOST_CONSTANTS else None
 
 
-def with_lists(code: CodeType) -> CodeType:
-    """The code in which comprehensions fill lists of ours; itself where it has none."""
-    constants = tuple(with_lists(one) if isinstance(one, CodeType) else one for one in code.co_consts)
+class Separator(str):
+    """A constant text of which the code calls ``join``."""
+
+    __slots__ = ()
+
+
+def with_stand_ins_inside(code: CodeType, replace: Callable[[Any], Any]) -> CodeType:
+    """The code in which comprehensions fill lists of ours, and some constants are stand-ins by ``replace``: sets, and
+    ``Separator``s. Itself where it has none of these.
+
+    A set is a constant of code in ``field in {"a", "b"}`` alone, and where a loop or another set takes its members.
+    """
+    code = _with_separators(code, replace)
+    constants = tuple(_inside(one, replace) for one in code.co_consts)
     place = _place(code) if code.co_name == LIST else None
     if place is not None:
         instructions = bytearray(code.co_code)
@@ -87,6 +100,32 @@ def with_lists(code: CodeType) -> CodeType:
     return made
 
 
+def _with_separators(code: CodeType, replace: Callable[[Any], Any]) -> CodeType:
+    steps = [step for step in dis.get_instructions(code) if step.opname != "CACHE"]
+    found = [step for step, behind in pairwise(steps) if _is_separator(step, behind)]
+    if not found or len(code.co_consts) + len(found) > _MOST_CONSTANTS:
+        return code
+    instructions, constants = bytearray(code.co_code), list(code.co_consts)
+    for step in found:
+        instructions[step.offset + 1] = len(constants)
+        constants.append(replace(Separator(step.argval)))
+    made = code.replace(co_consts=tuple(constants), co_code=bytes(instructions))
+    _WRITTEN[made] = code
+    same_clauses(code, made)
+    return made
+
+
+def _is_separator(step: dis.Instruction, behind: dis.Instruction) -> bool:
+    is_method = behind.opname == "LOAD_METHOD" or (behind.opname == "LOAD_ATTR" and bool((behind.arg or 0) & 1))
+    return step.opname == "LOAD_CONST" and type(step.argval) is str and is_method and behind.argval == "join"
+
+
+def _inside(constant: Any, replace: Callable[[Any], Any]) -> Any:
+    if isinstance(constant, CodeType):
+        return with_stand_ins_inside(constant, replace)
+    return replace(constant) if type(constant) is frozenset else constant
+
+
 def list_of(code: CodeType) -> MadeList | None:
     """The list that a comprehension's code fills."""
     last = code.co_consts[-1] if code.co_name == LIST and code.co_consts else None
@@ -95,4 +134,6 @@ def list_of(code: CodeType) -> MadeList | None:
 
 def code_as_written(code: CodeType) -> CodeType:
     """The code without lists of ours."""
-    return _WRITTEN.get(code, code)
+    while code in _WRITTEN:
+        code = _WRITTEN[code]
+    return code

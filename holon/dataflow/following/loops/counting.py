@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holon.dataflow.code_scan import Untraceable, is_constant
-from holon.dataflow.expressions import Constant, Expression, Field
+from holon.dataflow.expressions import Apply, Constant, Expression, Field
 from holon.dataflow.following.loops.loop import ItemOf, PlaceOf
-from holon.dataflow.following.loops.sources import PartOfZip, Range, Reversed, Zipped
+from holon.dataflow.following.loops.sources import FewInts, PartOfZip, Range, Reversed, Zipped
 from holon.dataflow.following.loops.turns import Over
 from holon.dataflow.following.loops.views import Loopable
 from holon.dataflow.following.path import Path
@@ -76,6 +76,8 @@ def _zipped(*given: Any, strict: Any = False) -> Looped:
     if type(strict) is not bool:
         raise Untraceable("it uses `zip` with a `strict` that is no constant")
     found = [None if _is_of_constants(one) else _over_of(one, "zip") for one in given]
+    if any(one is not None and _is_strict(one.iterable) for one in found):
+        raise Untraceable("it uses `zip` of a strict zip")  # its error may come, or not
     path = next(one.path for one in found if one is not None)
     overs = [_constants(items, path) if one is None else one for items, one in zip(given, found, strict=True)]
     made = path.interned("zip", Zipped(strict), *(one.iterable for one in overs))
@@ -84,6 +86,10 @@ def _zipped(*given: Any, strict: Any = False) -> Looped:
         return tuple(one.item(Field((*field.path, PartOfZip.at(number)))) for number, one in enumerate(overs))
 
     return Looped(Over(path, made, item, VALUES))
+
+
+def _is_strict(iterable: Expression) -> bool:
+    return isinstance(iterable, Apply) and isinstance(iterable.function, Zipped) and iterable.function.is_strict
 
 
 def _is_of_constants(items: Any) -> bool:
@@ -118,6 +124,9 @@ def _range_of(*given: Any) -> Looped:
     if len(given) > 3:
         raise Untraceable("it uses `range` of more than three values")
     path = next(one._holon_path for one in given if isinstance(one, Placeholder))
+    if not path.decide(path.interned("few", FewInts(), *map(expression_of, given))):
+        path.has_raised = True
+        raise OverflowError("a range of many ints")  # so the function is called
     made = path.apply("range", Range(), *map(expression_of, given))
     return _RangeOf(Over(path, made, lambda field: Placeholder(field, path, int), VALUES))
 

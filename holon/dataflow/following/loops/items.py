@@ -17,16 +17,22 @@ from holon.formats.batch import Column
 class Items(Gathered):
     """The items of all rows of a loop, one behind the other. ``index``: the row of each."""
 
-    def __init__(self, loop: Loop, rows: Fields) -> None:
-        """Raises what Python raises before the first item, or for a row that is no list."""
+    def __init__(self, loop: Loop, rows: Fields, *, may_be_ragged: bool = False) -> None:
+        """Raises what Python raises before the first item, for a row that is no list, and ``check_ends``."""
         for one in loop.before:
             evaluate(one, rows)
         self._depth, self._rows, self._loop = loop.item.depth, rows, loop
         self._source = source_of(loop.iterable, rows)
         self._through: Carried | None = None
+        if not may_be_ragged:
+            self.check_ends()
         lengths = self._source.lengths
         self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         super().__init__(rows, np.repeat(np.arange(len(rows)), lengths))
+
+    def check_ends(self) -> None:
+        """Raise what Python raises behind the last item of a row."""
+        self._source.check_ends()
 
     def field(self, path: Path) -> Column:
         """The column of a field of the items, or of their rows."""

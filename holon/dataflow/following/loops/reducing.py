@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.dataflow.arithmetic import truth
+from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.expressions import (
+    Apply,
     Branch,
     Decision,
     Expression,
@@ -25,9 +27,10 @@ from holon.dataflow.expressions import (
     leaf_column,
 )
 from holon.dataflow.following.column_functions import RowsFunction, as_list, packed
+from holon.dataflow.following.loops.comprehensions import MadeList
 from holon.dataflow.following.loops.items import Items
 from holon.dataflow.following.loops.loop import Carries, Computed, Effects, Loop, WayRaises, Yield
-from holon.dataflow.following.path import key_of
+from holon.dataflow.following.path import Path, key_of
 from holon.errors import USER_ERRORS
 from holon.formats.batch import Column
 
@@ -103,6 +106,17 @@ class Reduction(RowsFunction):
         return self._with_further(values, as_list(evaluate(self._further, row))[0])
 
 
+def list_made(made: MadeList, path: Path) -> Apply:
+    """The expression of a comprehension's list, which is another one wherever it stands."""
+    loop = made.loop
+    if loop is None:
+        raise Untraceable("it has a comprehension over what is no list of the record")
+    path.made[:] = [each for each in path.made if each[0] is not made.length]  # the list fails alike
+    found = Apply("list", Reduction(list, loop, None, is_list=True), tuple(loop.expressions))
+    path.made.append((found,))
+    return found
+
+
 class Folded(RowsFunction):
     """The values that the turns of a loop leave in the names that they hand on: a tuple of columns."""
 
@@ -176,9 +190,10 @@ def _of_body(body: Decision, items: Fields) -> tuple[Indices, Column]:
 
 def _lazily(loop: Loop, row: Fields) -> Iterator[Any]:
     """The values of one row, one by one as Python computes them."""
-    items = Items(loop, row)
+    items = Items(loop, row, may_be_ragged=True)
     for place in range(len(items)):
         yield from _lazily_of(loop.body, items.take(np.array([place])))
+    items.check_ends()
 
 
 def _lazily_of(body: Decision, item: Fields) -> Iterator[Any]:

@@ -17,8 +17,10 @@ from holon.dataflow.following.column_functions import ColumnFunction, as_list, p
 from holon.dataflow.following.loops.gathered import Path
 from holon.formats.batch import Column
 
-MOST_NUMBERS = 1 << 22
-"""Ints of all ranges of a run; those of more are Python's, which makes none before it is asked for."""
+MOST_OF_A_ROW = 1000
+"""Ints of a range; the function is called for rows with more, since Python makes none before it is asked for."""
+_MOST_NUMBERS = 1 << 22
+"""Ints of all ranges of a run; where it has more, its parts are taken one by one."""
 _FAR = 1 << 61
 
 
@@ -27,6 +29,10 @@ class Source(Protocol):
 
     lengths: NDArray[np.int64]
     """How many items each row has."""
+
+    def check_ends(self) -> None:
+        """Raise what Python raises behind the last item of the first row whose lists of a strict zip differ."""
+        ...
 
     def of_items(self, rest: Path) -> Column:
         """The column of a field of the items."""
@@ -42,7 +48,7 @@ class Source(Protocol):
 
 
 def source_of(iterable: Expression, rows: Fields) -> Source:
-    """The items of an expression. Raises what Python raises for what is no list, or lists of different lengths."""
+    """The items of an expression. Raises what Python raises for a value that is no list."""
     if isinstance(iterable, Apply) and isinstance(iterable.function, Zipped):
         return _Zip([source_of(one, rows) for one in iterable.arguments], iterable.function.is_strict)
     if isinstance(iterable, Apply) and isinstance(iterable.function, Reversed):
@@ -57,6 +63,9 @@ class _Items:
         self._iterable, self._rows = iterable, rows
         self._own: dict[Path, Column] = {}
         self.lengths = self._lengths()
+
+    def check_ends(self) -> None:
+        """Other rows are refused before."""
 
     def _columns_at(self, rest: Path) -> Lists | None:
         """The lists of a field of the items."""
@@ -102,6 +111,9 @@ class _Arranged:
     def __init__(self, source: Source, lengths: NDArray[np.int64], places: NDArray[np.int64]) -> None:
         self._source, self.lengths, self._places = source, lengths, places
 
+    def check_ends(self) -> None:
+        self._source.check_ends()
+
     def of_items(self, rest: Path) -> Column:
         return rows_of(self._source.of_items(rest), self._places)
 
@@ -131,9 +143,13 @@ class _Zip:
 
     def __init__(self, sources: Sequence[Source], is_strict: bool) -> None:
         self.lengths = np.minimum.reduce([one.lengths for one in sources])
-        if is_strict and any(not np.array_equal(one.lengths, self.lengths) for one in sources):
-            raise ValueError("the lists of a zip have different lengths")
+        self._all = [one.lengths for one in sources] if is_strict else []
         self._sources = [_first_of(one, self.lengths) for one in sources]
+
+    def check_ends(self) -> None:
+        differing = sum((one != self.lengths for one in self._all), np.zeros(len(self.lengths), np.bool_))
+        for row in np.flatnonzero(differing)[:1].tolist():
+            list(zip(*(range(int(one[row])) for one in self._all), strict=True))
 
     def of_items(self, rest: Path) -> Column:
         return self._of(rest).of_items(rest[1:])
@@ -199,9 +215,7 @@ class Range(ColumnFunction):
     key = ()
 
     def __call__(self, *values: Any) -> Any:
-        found = range(*values)
-        _check_number(len(found))
-        return list(found)
+        return list(range(*values))
 
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
         """Columns of ints give their ranges as two columns of ints."""
@@ -213,17 +227,30 @@ class Range(ColumnFunction):
         if not steps.all():
             raise ValueError("range() arg 3 must not be zero")
         lengths = np.maximum(-((begins - ends) // steps), 0)
-        _check_number(int(lengths.sum(dtype=np.float64)))
+        number = int(lengths.sum(dtype=np.float64))
+        if number > _MOST_NUMBERS and rows > 1:
+            raise OverflowError(f"{number} ints of ranges are too many for a run")
         return Ranges(begins, lengths, steps)
+
+
+class FewInts(ColumnFunction):
+    """Whether a ``range`` of ints of a row has so few that all of them are made."""
+
+    key = ()
+
+    def __call__(self, *values: Any) -> Any:
+        try:
+            return len(range(*values)) <= MOST_OF_A_ROW
+        except OverflowError:  # of more than 64 bits
+            return False
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
+        """None: they are few against what follows."""
+        return None
 
 
 def _is_far(ints: NDArray[np.int64]) -> bool:
     return len(ints) > 0 and bool(ints.min() < -_FAR or ints.max() > _FAR)
-
-
-def _check_number(number: int) -> None:
-    if number > MOST_NUMBERS:
-        raise OverflowError(f"{number} ints of ranges are too many for columns")
 
 
 class Ranges(ObjectColumn):

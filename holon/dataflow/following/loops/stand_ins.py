@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import GeneratorType
 from typing import Any
 
 from holon.dataflow.code_scan import Untraceable
+from holon.dataflow.expressions import Apply
+from holon.dataflow.following.column_functions import ColumnFunction, MadeAnew
 from holon.dataflow.following.loops.comprehensions import MadeList
 from holon.dataflow.following.loops.loop import Computed, Loop, Note, Yield, notes_in
 from holon.dataflow.following.loops.reducing import Reduction
@@ -15,6 +18,8 @@ from holon.dataflow.following.loops.turns import Turns, consumes
 from holon.dataflow.following.loops.views import Loopable
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.placeholders import Placeholder, expression_of, leaf_of
+from holon.dataflow.following.stand_ins import NotAValue, StandInType
+from holon.formats.batch import Column
 
 _FURTHER = {"sum": "start", "min": "default", "max": "default"}
 """The names of further arguments."""
@@ -36,6 +41,69 @@ def stand_in_of(name: str, otherwise: Callable[..., Any] | None = None) -> Calla
         return _reduced(name, function, items, further)
 
     return called
+
+
+def making_stand_in_of(name: str) -> Callable[..., Any]:
+    """In place of a builtin that makes a list or set of all items. Of ``sorted`` constants may say ``reverse``."""
+    function = getattr(builtins, name)
+
+    def called(*given: Any, **named: Any) -> Any:
+        if len(given) != 1 or not all(type(one) is bool for one in named.values()):
+            return function(*given, **named)
+        make = partial(function, **named) if named else function
+        if isinstance(given[0], Placeholder):
+            return given[0]._holon_apply(name, MadeAnew(make), type=_MADE[name])
+        items = given[0] if type(given[0]) is MadeList else _items_of(given, {}, name)
+        if items is None:
+            return make(*given)
+        path = Path.current()
+        loop = loop_of(items, path)
+        made = Apply(name, Reduction(make, loop, None, is_list=True), tuple(loop.expressions))
+        path.made.append((made,))
+        return Placeholder(made, path, _MADE[name])
+
+    return called if name == "sorted" else StandInType.of(function, called)
+
+
+_MADE: dict[str, type] = {"frozenset": frozenset, "list": list, "set": set, "sorted": list, "tuple": tuple}
+
+
+class JoinStandIn(NotAValue):
+    """In place of a constant text whose ``join`` is called."""
+
+    def __init__(self, separator: str) -> None:
+        self._join = separator.join
+
+    def join(self, texts: Any, /) -> Any:
+        """As of the text."""
+        if isinstance(texts, Placeholder):
+            return texts._holon_apply("join", self._join, type=str)
+        if type(texts) in (list, tuple) and any(isinstance(one, Placeholder) for one in texts):
+            path = Path.current()
+            return Placeholder(path.apply("join", JoinParts(self._join), *map(expression_of, texts)), path, str)
+        items = texts if type(texts) is MadeList else _items_of((texts,), {}, "join")
+        if items is None:
+            return self._join(texts)
+        path = Path.current()
+        loop = loop_of(items, path)
+        made = path.interned("join", Reduction(self._join, loop, None, is_list=True), *loop.expressions)
+        path.made.append((made,))
+        return Placeholder(made, path, str)
+
+
+class JoinParts(ColumnFunction):
+    """``join`` of so many values of a row."""
+
+    def __init__(self, join: Callable[[Iterable[str]], str]) -> None:
+        self._join = join
+        self.key = (join,)
+
+    def __call__(self, *values: Any) -> Any:
+        return self._join(values)
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
+        """They are joined row by row."""
+        return None
 
 
 def _items_of(given: Sequence[Any], named: Mapping[str, Any], name: str) -> Iterable[Any] | None:

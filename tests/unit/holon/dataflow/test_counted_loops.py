@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
-from holon import Context
+from holon import Context, Json, UserFunctionError
+from holon.dataflow import Flow
 from holon.dataflow.record_functions.followed import followed_sources
+from holon.testing import JobTestDriver
 from tests.unit.holon.dataflow.followed_records import check_by_columns, job_of, record
 from tests.unit.holon.dataflow.test_loops import ITEMS
 
@@ -204,3 +208,44 @@ def _reverses_a_view(self: Any, event: Any, ctx: Context) -> None:
 def test_iterators_that_are_used_otherwise_get_each_record(process: Callable[..., Any], why: str) -> None:
     (found,) = followed_sources(job_of(process))
     assert found.form is None and why in found.why_not, found.why_not
+
+
+class _Counts(msgspec.Struct):
+    at: int
+    n: int
+    nums: list[int]
+    others: list[int]
+
+
+COUNTS = [_Counts(place, n, [1, 2, 3][: place % 4], [4, 5]) for place, n in enumerate([0, 3, -1, 7, 10**15, 10**18])]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda row: any(number > 2 for number in range(row.n)),
+        lambda row: sum(range(row.n % 1000)),
+        lambda row: [number * 2 for number in range(row.n % 5)],
+        lambda row: any(left < right for left, right in zip(row.nums, row.others, strict=True)),
+        lambda row: len([left for left, _ in zip(row.nums, row.others, strict=False)]),
+    ],
+)
+def test_flows_stop_where_python_stops(function: Callable[[_Counts], Any]) -> None:
+    def of(around: Callable[[Any], Any]) -> Flow:
+        flow = Flow("stops")
+        flow.source("in", Json(_Counts), time=lambda row: row.at).map(around(function)).sink("out")
+        return flow
+
+    followed = of(lambda one: one)
+    assert followed.explain()[1].how == "columns"
+    found = []
+    for flow in (followed, of(partial)):  # what has no code of its own is called for each row
+        test = JobTestDriver(flow.job)
+        try:
+            test.feed(0, *COUNTS)
+            test.finish()
+        except UserFunctionError as error:
+            found.append(str(error))
+        else:
+            found.append(test.raw_outputs("out"))
+    assert found[0] == found[1]

@@ -106,10 +106,10 @@ def test_a_row_that_fails_fails_as_in_python(number: int) -> None:
         (lambda event: {item.sku for item in event.items}, "a comprehension of a set"),
         (lambda event: [item.sku for item in event.items] or [event.t], "for more than len, sum"),
         (lambda event: [item.sku for item in event.items][:1], "for more than len, sum"),
-        (lambda event: [",".join([item.sku for item in event.items])], "for more than len, sum"),
+        (lambda event: ["".join(reversed([item.sku for item in event.items]))], "for more than len, sum"),
         (lambda event: event.t, "a loop over a str"),
         (lambda event: [item.note.upper() for item in event.items if event.n is not None], "it raises AttributeError"),
-        (lambda event: [[item.sku for item in event.items]], "for more than len, sum"),
+        (lambda event: [[item.sku for item in event.items].copy()], "for more than len, sum"),
     ],
 )
 def test_other_results_are_called_for(function: Callable[[Any], Any], why: str) -> None:

@@ -226,7 +226,7 @@ LIMITS = {"web": {"most": 3}}
         (lambda row: row.known.items(), "a DictView"),
         (lambda row: row.text[: row.a], "needs the value"),
         (lambda row: [*row.text.split("=")], "needs the value"),
-        (lambda row: ",".join(row.text.split("=")), "needs the value"),
+        (lambda row: row.text.join(row.names), "the attribute 'join'"),
         (_keeps_rest, "needs the value"),
         (_reads_the_mark, "needs the value"),
         (lambda row: LINE.sub("", row.text), "'sub' of a regular expression"),

@@ -291,7 +291,7 @@ def _goes_over_a_text(self: Any, event: Any, ctx: Context) -> None:
 
 
 def _joins(self: Any, event: Any, ctx: Context) -> None:
-    self.seen.insert(",".join("a" for _ in event.tags), event.ts)
+    self.seen.insert(event.t.join("a" for _ in event.tags), event.ts)
 
 
 def _within_try(self: Any, event: Any, ctx: Context) -> None:
@@ -310,7 +310,7 @@ def _within_try(self: Any, event: Any, ctx: Context) -> None:
         (_collects, "it makes a list or set beside a loop"),
         (_fills, "it may change a dict beside a loop"),
         (_goes_over_a_text, "a loop over a str"),
-        (_joins, "by something else than a loop"),
+        (_joins, "the attribute 'join'"),
         (_within_try, "it has a loop within try"),
     ],
 )

@@ -1,0 +1,81 @@
+"""Bugs in idioms: members of sets, lists that are made, values that may be None, ``join``, parts of enums."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+FOLLOWING = "holon/dataflow/following"
+IDIOMS = ("tests/unit/holon/dataflow/test_idioms.py",)
+
+OF_IDIOMS = (
+    Mutant(
+        "a member of a set is looked for among different values alone",
+        f"{FOLLOWING}/tables.py",
+        "np.bool_, len(distinct))[numbers]",
+        "np.bool_, len(distinct))[: len(values)]",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "an item of the row before is an item of a row",
+        "holon/dataflow/arithmetic.py",
+        "    return before[offsets[1:]] > before[offsets[:-1]]\n",
+        "    return before[offsets[1:]] > before[np.maximum(offsets[:-1] - 1, 0)]\n",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "a list with one item is empty",
+        "holon/dataflow/arithmetic.py",
+        "        return lengths > 0\n",
+        "        return lengths > 1\n",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "two lists that are made alike are one",
+        f"{FOLLOWING}/column_functions.py",
+        "        self._function = function\n\n",
+        "        self._function = function\n        self.key = (function,)\n\n",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "the value of an enum is its name",
+        f"{FOLLOWING}/placeholders.py",
+        'made = self._holon_apply(f".{name}", PartOfEach(name))',
+        'made = self._holon_apply(f".{name}", PartOfEach("name"))',
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "a property of an enum is taken for its value",
+        f"{FOLLOWING}/declared.py",
+        'if each.__module__ != "enum" for name in ("name", "value"))',
+        'if each.__module__ == "enum." for name in ("name", "value"))',
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "a function that asks for no None may not find one",
+        "holon/dataflow/tracing.py",
+        "        if asks_none or not checked:\n            raise\n",
+        "        raise\n",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "a list may be sorted backwards though nobody said so",
+        f"{FOLLOWING}/loops/stand_ins.py",
+        "        make = partial(function, **named) if named else function\n",
+        "        make = function\n",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "a text joins in front of the first, too",
+        f"{FOLLOWING}/loops/stand_ins.py",
+        "        return self._join(values)\n",
+        '        return self._join(("", *values))\n',
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "the next constant of a code joins",
+        f"{FOLLOWING}/loops/comprehensions.py",
+        "        instructions[step.offset + 1] = len(constants)\n",
+        "        instructions[step.offset + 1] = len(constants) - 1\n",
+        tests=IDIOMS,
+    ),
+)
