@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.dataflow.code_scan import Untraceable
-from holon.dataflow.expressions import Field, Indices, Leaf, selected_column
+from holon.dataflow.dict_rows import TupleRow
+from holon.dataflow.expressions import Apply, Field, Indices, Leaf, selected_column
 from holon.dataflow.failing_rows import in_order_without_failing, without_failing
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.declared import no_key
 from holon.dataflow.following.results import mapped, struct_of
+from holon.dataflow.following.separated import Item
 from holon.dataflow.groups import (
     GROUP_COLUMNS,
     UPDATE_COLUMNS,
@@ -157,9 +159,15 @@ class Aggregation(Step):
         if isinstance(key.result, Sequence):
             for part in key.result:
                 self._check_key(part, row_type)
-        elif isinstance(key.result, Field) and (found := no_key(type_at(row_type, key.result.path))) is not None:
+            return
+        of, what = key.type, "this value"
+        if isinstance(key.result, Field):
+            of, what = type_at(row_type, key.result.path), str(key.result)
+        elif isinstance(row_type, TupleRow) and isinstance(key.result, Apply) and isinstance(key.result.function, Item):
+            what = f"part {key.result.function.place} of the row"
+        if (found := no_key(of)) is not None:
             raise self.error(
-                f"a key is an int, a text, bytes or a tuple of these, and {key.result} is {found.name}: {found.instead}"
+                f"a key is an int, a text, bytes or a tuple of these, and {what} is {found.name}: {found.instead}"
             )
 
     def elements(self, rows: Rows) -> Any:

@@ -105,12 +105,13 @@ class Branch:
 class Leaf:
     """One result: an expression, a tuple of results, or a Struct's fields by name.
 
-    ``types``: those of a tuple's parts, where they are known.
+    ``types``: those of a tuple's parts, where they are known; ``type``: that of an expression's values.
     """
 
     result: Expression | Sequence[Leaf] | Mapping[str, Leaf]
     struct: type | None = None
     types: tuple[Any, ...] = ()
+    type: Any = None
 
 
 Decision = Branch | Leaf

@@ -43,6 +43,7 @@ from holon.dataflow.following.parts import (
     is_sequence,
     parts_at_none,
     parts_of_text,
+    plain_type,
     type_of_item,
     unpacked,
     wanted_items,
@@ -235,11 +236,16 @@ def _type_of(value: Any) -> Any:
     return value._holon_type if isinstance(value, Placeholder) else type(value)
 
 
-def _binary(name: str, function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _binary(
+    name: str, function: Callable[..., Any], is_comparison: bool = False
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def forwards(self: Placeholder, other: Any) -> Placeholder:
         typed = operation(name, self._holon_type, _type_of(other))
         if typed is None:
-            return self._holon_apply(name, function, other)
+            is_bool = (
+                is_comparison and plain_type(self._holon_type) is not None and plain_type(_type_of(other)) is not None
+            )
+            return self._holon_apply(name, function, other, type=bool if is_bool else None)
         return self._holon_apply(name, typed.function, other, type=typed.gives)
 
     def backwards(self: Placeholder, other: Any) -> Placeholder:
@@ -257,7 +263,7 @@ for _name, _word in (_TWO_SIDED | {"&": "and", "|": "or", "^": "xor", "<<": "lsh
     setattr(Placeholder, f"__{_word}__", _forwards)
     setattr(Placeholder, f"__r{_word}__", _backwards)
 for _name, _word in (("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")):
-    setattr(Placeholder, f"__{_word}__", _binary(_name, getattr(operator, _word))[0])
+    setattr(Placeholder, f"__{_word}__", _binary(_name, getattr(operator, _word), is_comparison=True)[0])
 
 
 class TextMethod(NotAValue):
@@ -357,7 +363,7 @@ def row_of(path: Path, row_type: Any, kinds: Kinds = ()) -> Any:
 def leaf_of(result: Any, path: Path) -> Leaf:
     """A result, or a part of one, as a leaf."""
     if isinstance(result, Placeholder):
-        return Leaf(result._holon_expression)
+        return Leaf(result._holon_expression, type=_known_type(result))
     if type(result) is str and is_marked(result):
         return Leaf(path.formatted(result))
     if type(result) is MadeList:

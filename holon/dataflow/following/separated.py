@@ -135,7 +135,7 @@ class Item(ColumnFunction):
     """The item at a constant place."""
 
     def __init__(self, place: int) -> None:
-        self._place = place
+        self.place = place
         self._of = itemgetter(place)
         self.key = (place,)
 
@@ -146,12 +146,12 @@ class Item(ColumnFunction):
         """Places, where the column has those of its parts."""
         (column,) = given
         if isinstance(column, tuple):  # a pair has a column of each part
-            return column[self._place]
+            return column[self.place]
         if isinstance(column, Separated):
             if column.method.endswith("partition"):
-                found: Any = column.parted(column.method == "rpartition")[self._place]
+                found: Any = column.parted(column.method == "rpartition")[self.place]
             else:
-                found = column.item(self._place)
+                found = column.item(self.place)
             if found is not None:
                 return found
         return list(map(self._of, as_list(column)))

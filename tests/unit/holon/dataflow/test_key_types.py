@@ -103,6 +103,32 @@ def test_a_row_is_no_key() -> None:
         assert counted(Record, lambda r: r).job
 
 
+@pytest.mark.parametrize(
+    ("map_to", "key", "text"),
+    [
+        (lambda r: (r.ratio, r.kind), lambda t: t[1], "part 1 of the row is Kind: its .value"),
+        (lambda r: (r.ratio, r.kind), lambda t: (t[1].value, t[0]), "part 0 of the row is float: str"),
+        (lambda r: (r.id, 1), lambda t: t, "part 0 of the row is UUID: str"),
+        (lambda r: {"k": r.kind}, lambda row: row["k"], "k is Kind: its .value"),
+        (None, lambda r: r.ratio > 0.5, "this value is bool: int"),
+        (None, lambda r: ("x", bool(r.items)), "this value is bool: int"),
+        (None, lambda r: sorted(r.items), "this value is list: tuple"),
+        (None, lambda r: any(item > 3 for item in r.items), "this value is bool: int"),
+    ],
+)
+def test_so_is_a_value_whose_type_is_known(map_to: Any, key: Any, text: str) -> None:
+    records = Flow("keys").source("in", Json(Record), time=lambda r: 0)
+    rows = records if map_to is None else records.map(map_to)
+    with pytest.raises(FlowError, match=f"a key is an int, a text, bytes or a tuple of these, and {text}"):
+        rows.key_by(key).window(Tumbling(10)).agg(lambda g: (g.key, g.count()))
+
+
+@pytest.mark.parametrize("key", [lambda r: int(r.ratio > 0.5), lambda r: tuple(sorted(r.items)), lambda r: r.kind.name])
+def test_values_of_known_types_that_may_be_keys_are(key: Any) -> None:
+    records = Flow("keys").source("in", Json(Record), time=lambda r: 0)
+    assert records.key_by(key).window(Tumbling(10)).agg(lambda g: (g.key, g.count()))
+
+
 @pytest.mark.parametrize("key", [field, part])
 @pytest.mark.parametrize("name", Right.__struct_fields__)
 def test_a_field_that_may_be_a_key_is_one(name: str, key: Callable[[str], Any]) -> None:
