@@ -32,9 +32,9 @@ from holon.dataflow.following.stand_ins import (
     with_stand_ins,
 )
 from holon.dataflow.following.tables import PatternStandIn, SetStandIn, TableStandIn
+from holon.dataflow.following.time_columns.attributes import FROM_ISO
 from holon.dataflow.following.time_columns.forms import Strptime
 from holon.dataflow.following.time_columns.made import FromTimestamp
-from holon.dataflow.following.times import FROM_ISO
 
 
 def applied_to(

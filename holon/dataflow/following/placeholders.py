@@ -51,8 +51,8 @@ from holon.dataflow.following.parts import (
 from holon.dataflow.following.path import NEEDS_VALUE, Path
 from holon.dataflow.following.separated import Item, Split
 from holon.dataflow.following.stand_ins import NotAValue, StandInType
+from holon.dataflow.following.time_columns.attributes import ATTRIBUTES, METHODS, Method, attribute
 from holon.dataflow.following.time_columns.operators import operation
-from holon.dataflow.following.times import ATTRIBUTES, METHODS, Method, attribute
 
 _NEEDS_STRUCTS = "it asks for a type (isinstance, match, type): that of Structs is known, where a format has read them"
 _TO_TEXT = (

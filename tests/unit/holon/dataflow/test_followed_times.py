@@ -19,7 +19,7 @@ from holon.columnar.structs.times import datetimes_of
 from holon.dataflow.arithmetic import applied
 from holon.dataflow.expressions import column_of
 from holon.dataflow.following.column_functions import as_list
-from holon.dataflow.following.times import FROM_ISO, Method, attribute
+from holon.dataflow.following.time_columns.attributes import FROM_ISO, Method, attribute
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import followed
 from tests.json_records import a_time

@@ -16,9 +16,9 @@ from holon.columnar.structs.lazy import LazyColumn
 from holon.columnar.structs.times import Datetimes
 from holon.dataflow.expressions import column_of
 from holon.dataflow.following.column_functions import as_list
+from holon.dataflow.following.time_columns.attributes import Method
 from holon.dataflow.following.time_columns.forms import Strptime
 from holon.dataflow.following.time_columns.made import Durations, FromTimestamp
-from holon.dataflow.following.times import Method
 from holon.dataflow.rows import Rows
 from holon.dataflow.steps import followed
 from tests.unit.holon.dataflow.row_columns import column_by, listed, rows_with
