@@ -20,6 +20,7 @@ from holon.dataflow.following.attempts import CAUGHT, Unread, read_clauses
 from holon.dataflow.following.loops.comprehensions import is_list_comprehension
 from holon.dataflow.following.loops.reading import CHANGING, HandsOn, check_loops
 from holon.dataflow.following.nested_code import codes_of
+from holon.dataflow.following.rewritten_code import identities
 from holon.dataflow.following.stand_ins import STAND_INS, is_named
 from wcrdt.lattice import Lattice
 
@@ -150,12 +151,14 @@ def _scan_code(function: FunctionType, code: CodeType, held: Mapping[str, CellTy
     """As ``scan``, of the function's code or of one that is written within it."""
     asks = False
     before: list[dis.Instruction] = []
+    known = identities(code, function.__globals__.get)
     line: int | None = code.co_firstlineno
     for step in dis.get_instructions(code):
         placed = None if step.positions is None else step.positions.lineno
         line = line if placed is None else placed
         try:
-            asks |= _scan_step(function, code, step, before, held, found)
+            is_known = step.opname == "IS_OP" and step.offset in known
+            asks |= not is_known and _scan_step(function, code, step, before, held, found)
         except Untraceable as error:
             raise error.placed(code, line) from None
         before.append(step)

@@ -11,8 +11,8 @@ OF_IDIOMS = (
     Mutant(
         "a member of a set is looked for among different values alone",
         f"{FOLLOWING}/tables.py",
-        "np.bool_, len(distinct))[numbers]",
-        "np.bool_, len(distinct))[: len(values)]",
+        "np.fromiter(map(self._members.__contains__, distinct), np.bool_, len(distinct))[numbers]",
+        "np.fromiter(map(self._members.__contains__, distinct), np.bool_, len(distinct))[: len(values)]",
         tests=IDIOMS,
     ),
     Mutant(
@@ -27,6 +27,34 @@ OF_IDIOMS = (
         "holon/dataflow/arithmetic.py",
         "        return lengths > 0\n",
         "        return lengths > 1\n",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "a member that one of two ways gives is compared by `is`",
+        f"{FOLLOWING}/rewritten_code.py",
+        " or number < 2 or step.is_jump_target:\n",
+        " or number < 2:\n",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "`is not` of a member is `is`",
+        f"{FOLLOWING}/rewritten_code.py",
+        "        instructions[identity.step.offset] = _CONTAINS\n",
+        "        instructions[identity.step.offset : identity.step.offset + 2] = bytes([_CONTAINS, 0])\n",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "members of an enum are the first that is asked for",
+        f"{FOLLOWING}/tables.py",
+        "        return IdentityStandIn(getattr(self._enum, name))\n",
+        "        return IdentityStandIn(next(iter(self._enum)))\n",
+        tests=IDIOMS,
+    ),
+    Mutant(
+        "code with many constants has more of them than a byte counts",
+        f"{FOLLOWING}/rewritten_code.py",
+        "    if len(code.co_consts) > MOST_CONSTANTS or len(code.co_names) > _MOST_NAMES or not",
+        "    if not",
         tests=IDIOMS,
     ),
     Mutant(
@@ -73,9 +101,9 @@ OF_IDIOMS = (
     ),
     Mutant(
         "the next constant of a code joins",
-        f"{FOLLOWING}/loops/comprehensions.py",
-        "        instructions[step.offset + 1] = len(constants)\n",
-        "        instructions[step.offset + 1] = len(constants) - 1\n",
+        f"{FOLLOWING}/rewritten_code.py",
+        "            added[type(one), one] = len(constants)\n",
+        "            added[type(one), one] = len(constants) - 1\n",
         tests=IDIOMS,
     ),
 )

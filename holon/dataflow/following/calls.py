@@ -9,17 +9,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
+from enum import EnumMeta
 from functools import partial
 from types import MappingProxyType, NoneType
 from typing import Any, NoReturn
 
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.following.formats import is_marked
-from holon.dataflow.following.loops.comprehensions import Separator
 from holon.dataflow.following.loops.counting import looped_stand_in_of
 from holon.dataflow.following.loops.stand_ins import JoinStandIn, making_stand_in_of, stand_in_of
 from holon.dataflow.following.matches import METHODS as MATCH_METHODS
 from holon.dataflow.following.placeholders import Placeholder, expression_of, holds
+from holon.dataflow.following.rewritten_code import Identity, Separator
 from holon.dataflow.following.stand_ins import (
     LOOPED,
     MAKING,
@@ -31,7 +32,7 @@ from holon.dataflow.following.stand_ins import (
     StandInType,
     with_stand_ins,
 )
-from holon.dataflow.following.tables import PatternStandIn, SetStandIn, TableStandIn
+from holon.dataflow.following.tables import IdentityStandIn, MembersStandIn, PatternStandIn, SetStandIn, TableStandIn
 from holon.dataflow.following.time_columns.attributes import FROM_ISO
 from holon.dataflow.following.time_columns.forms import Strptime
 from holon.dataflow.following.time_columns.made import FromTimestamp
@@ -71,6 +72,8 @@ def _stand_in_of(value: Any) -> Any:
         return PatternStandIn(value)
     if any(value is one for one in OF_MATH):
         return _of_math(value)
+    if type(value) is Identity:
+        return MembersStandIn(value.value) if isinstance(value.value, EnumMeta) else IdentityStandIn(value.value)
     if type(value) is Separator:
         return JoinStandIn(str(value))
     if type(value) in (frozenset, set):

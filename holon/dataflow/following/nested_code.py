@@ -17,5 +17,5 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
     """The code of a function, then of those that are written within it, at any depth."""
     yield code
     for constant in code.co_consts:
-        if isinstance(constant, CodeType):
+        if type(constant) is CodeType:  # a stand-in refuses other questions
             yield from codes_of(constant)

@@ -16,8 +16,8 @@ from decimal import Decimal
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from holon.dataflow.following.loops.comprehensions import code_as_written, with_stand_ins_inside
 from holon.dataflow.following.nested_code import codes_of
+from holon.dataflow.following.rewritten_code import Identity, code_as_written, names_of_identities, rewritten
 
 REDUCING = ("all", "any", "max", "min", "sum")
 """Builtins that take all items of a list at once."""
@@ -109,7 +109,7 @@ _WRITTEN = " as written"
 
 def _uses(function: FunctionType, names: Mapping[str, Any], replace: Replace, seen: set[FunctionType]) -> bool:
     seen.add(function)
-    if with_stand_ins_inside(function.__code__, replace) is not function.__code__:
+    if _rewritten(function, replace) is not function.__code__:
         return True
     if any(name in names and name not in function.__globals__ for name in _names(function.__code__)):
         return True
@@ -117,6 +117,10 @@ def _uses(function: FunctionType, names: Mapping[str, Any], replace: Replace, se
     if any(replace(one) is not one for one in held):
         return True
     return any(_uses(one, names, replace, seen) for one in held if isinstance(one, FunctionType) and one not in seen)
+
+
+def _rewritten(function: FunctionType, replace: Replace) -> CodeType:
+    return rewritten(function.__code__, function.__globals__.get, replace)
 
 
 def _held(function: FunctionType) -> Iterator[Any]:
@@ -148,12 +152,14 @@ class _Replaced:
         names: dict[str, Any] = {"__builtins__": self._builtins, "__name__": function.__module__}
         names[_WRITTEN] = function.__globals__
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        code = with_stand_ins_inside(function.__code__, self._replace)
+        code = _rewritten(function, self._replace)
         made = FunctionType(code, names, function.__name__, function.__defaults__, cells)
         made.__kwdefaults__ = function.__kwdefaults__
         self._known[function] = made  # before what it calls, which may call it
         for name in sorted(_names(function.__code__) & function.__globals__.keys()):
             names[name] = self._value(function.__globals__[name])
+        for name, enum in (pair for each in codes_of(code) for pair in names_of_identities(each)):
+            names[name] = self._replace(Identity(function.__globals__[enum]))
         for cell, held in zip(cells, function.__closure__ or (), strict=True):
             cell.cell_contents = self._value(held.cell_contents)
         return made

@@ -107,6 +107,8 @@ class IsIn(ColumnFunction):
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
         """Bools."""
         (values,) = given
+        if fixed[0]:
+            return np.full(rows, self(values))
         numbered = _numbered(values)
         numbers, distinct = (slice(None), as_list(values)) if numbered is None else numbered
         return np.fromiter(map(self._members.__contains__, distinct), np.bool_, len(distinct))[numbers]
@@ -143,6 +145,50 @@ class SetStandIn(NotAValue):
     __bool__ = __len__ = __str__ = __repr__ = __format__ = _refused  # type: ignore[assignment]
     __hash__ = object.__hash__  # type: ignore[assignment]  # codes that hold it are compared
     __eq__ = __ne__ = __and__ = __rand__ = __or__ = __ror__ = __sub__ = __rsub__ = __xor__ = _refused  # type: ignore[assignment]
+
+
+class IsSame(ColumnFunction):
+    """Whether values are one object."""
+
+    def __init__(self, one: Any) -> None:
+        self._one = one
+        self.key = (Same(one),)
+
+    def __call__(self, *values: Any) -> Any:
+        return values[0] is self._one
+
+    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
+        """Bools. Of different texts of an enum each is asked for once."""
+        (values,) = given
+        numbered = _numbered(values) if isinstance(values, LazyColumn) else None
+        numbers, distinct = (slice(None), as_list(values)) if numbered is None else numbered
+        return np.fromiter((one is self._one for one in distinct), np.bool_, len(distinct))[numbers]
+
+
+class IdentityStandIn(NotAValue):
+    """In place of what stands behind ``is``, which the code asks for as a member here."""
+
+    __slots__ = ("_one",)
+
+    def __init__(self, one: Any) -> None:
+        self._one = one
+
+    def __contains__(self, value: Any) -> bool:
+        if isinstance(value, Placeholder):
+            return bool(value._holon_apply("is", IsSame(self._one)))
+        return value is self._one
+
+    __hash__ = object.__hash__  # codes that hold it are compared
+
+
+class MembersStandIn(NotAValue):
+    """In place of an enum whose member stands behind ``is``."""
+
+    def __init__(self, enum: Any) -> None:
+        self._enum = enum
+
+    def __getattr__(self, name: str) -> IdentityStandIn:
+        return IdentityStandIn(getattr(self._enum, name))
 
 
 class TableStandIn(NotAValue):

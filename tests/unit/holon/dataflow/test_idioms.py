@@ -12,6 +12,7 @@ import pytest
 
 from holon import Json, JsonColumns, UserFunctionError
 from holon.dataflow import Flow
+from holon.dataflow.following.rewritten_code import identities, rewritten
 from holon.testing import JobTestDriver
 from tests.unit.holon.dataflow.row_columns import rows_with, values_by
 
@@ -54,6 +55,7 @@ class Event(msgspec.Struct):
     tags: list[str] = []
     scores: dict[str, float] = {}
     marks: list[int] = []
+    is_open: bool = False
 
 
 VIPS = {"ann", "bob"}
@@ -73,6 +75,7 @@ ROWS = [
         ["b", "a", "b"][: place % 4],
         {"x": 0.5, "y": amount} if place % 2 else {},
         [2, 1, 2**53][: place % 4],
+        place % 3 == 0,
     )
     for place, (user, qty, amount) in enumerate(
         [("ann", 1, 0.5), ("bob", 2, -1.0), ("eve", 3, 2.0), ("", 0, 0.0), ("ann", -1, 1e300), ("zoe", 64, 3.0)] * 12
@@ -85,6 +88,8 @@ FOLLOWED: list[Callable[[Event], Any]] = [
     lambda e: e.user in VIPS,
     lambda e: e.level in LEVELS,
     lambda e: (e.user, e.qty) in PAIRS,
+    lambda e: e.qty if "ann" in VIPS else e.user,
+    lambda e: e.qty if 2 in LEVELS and e.qty in LEVELS else e.user,
     lambda e: "vip" if e.user in VIPS and e.note not in {None, ""} else "none",
     lambda e: e.note and e.note.upper(),
     lambda e: e.note.upper() if e.note else "?",
@@ -116,6 +121,13 @@ FOLLOWED: list[Callable[[Event], Any]] = [
     lambda e: ("" in e.tags, 2 in e.marks, True in e.marks, "2" in e.marks, 2.5 in e.marks, 3 in e.tags),
     lambda e: (bool(e.tags), bool(e.marks), bool(e.user), not e.user, bool(e.scores)),
     lambda e: "some" if e.tags else "none",
+    lambda e: e.kind is Kind.APP,
+    lambda e: (
+        "app" if e.kind is Kind.APP else "web" if e.kind is Kind.WEB and Kind.WEB.value in e.tags else e.kind.name
+    ),
+    lambda e: 1 if e.level is not Level.LOW else e.qty,
+    lambda e: [place for place, tag in enumerate(e.tags) if e.kind is Kind.WEB and tag != "a"],
+    lambda e: (e.is_open is True, e.is_open is not False, e.note is None, e.place is not None and e.kind is Kind.APP),
     lambda e: [[other + tag for other in e.tags] for tag in e.tags],
     lambda e: len(frozenset(e.tags)),
 ]
@@ -177,6 +189,8 @@ def test_a_set_of_the_module_is_read_when_rows_are() -> None:
     ("function", "why"),
     [
         (lambda e: e.named.value, "attribute 'value' of a Named"),
+        (lambda e: e.kind is (Kind.WEB if e.qty else Kind.APP), "`is`"),
+        (lambda e: (e.kind is Kind.WEB) is (e.level is Level.LOW), "`is`"),
         (lambda e: len(VIPS) + e.qty, "a set for more than asking for a member"),
         (lambda e: sorted(e.tags, key=len), "it needs the value itself"),
         (lambda e: ",".join((f"{e.qty}", e.user)), "it needs the value itself"),
@@ -197,6 +211,14 @@ class Listed(msgspec.Struct):
     qty: int
     tags: list[str]
     marks: list[int]
+
+
+def test_code_with_many_constants_is_left_as_it_is() -> None:
+    code = (lambda e: ",".join(e.tags) if e.kind is Kind.APP or e.is_open is True else "").__code__
+    many = code.replace(co_consts=(*code.co_consts, *range(100)))
+    value_of = {"Kind": Kind}.get
+    assert rewritten(code, value_of, id) is not code and len(identities(code, value_of)) == 2
+    assert rewritten(many, value_of, id) is many and not identities(many, value_of)
 
 
 LISTS = [
