@@ -88,6 +88,7 @@ OF_PARTS = (
     'tuple({0}.t.split())', '{0}.s and {0}.s.upper()', '{0}.t in VIPS', '{0}.a not in HELD', '({0}.t, {0}.a) in VIPS',
     '{0}.x in HELD', '{0}.s in {{"web", None}}', 'bool({0}.n)', 'bool({0}.t)', '{0}.n and {0}.n + 1', '+{0}.f',
     '{0}.t in {{"web", "app"}} or {0}.a in {{1, 2}}', '~{0}.a', '~{0}.f', '{0}.f ** {0}.a', '"web" in {0}.t.split("=")',
+    '{0}.f is True', '{0}.a is not True',
     '"-".join({0}.t.split("e"))', '"+".join(({0}.t, {0}.d))', '"".join([{0}.t, {0}.s])', '" ".join(sorted({0}.g))',
 )  # fmt: skip
 INTS_OF_PARTS = (

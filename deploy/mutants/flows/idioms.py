@@ -1,10 +1,11 @@
-"""Bugs in idioms: members of sets, lists that are made, values that may be None, ``join``, parts of enums."""
+"""Bugs in idioms: members of sets, lists that are made, values that may be None, ``join``, enums; and types of keys."""
 
 from __future__ import annotations
 
 from deploy.mutants.model import Mutant
 
 FOLLOWING = "holon/dataflow/following"
+KEYS = ("tests/unit/holon/dataflow/test_key_types.py",)
 IDIOMS = ("tests/unit/holon/dataflow/test_idioms.py",)
 
 OF_IDIOMS = (
@@ -56,6 +57,20 @@ OF_IDIOMS = (
         "    if len(code.co_consts) > MOST_CONSTANTS or len(code.co_names) > _MOST_NAMES or not",
         "    if not",
         tests=IDIOMS,
+    ),
+    Mutant(
+        "a part of a tuple may be a key whatever its type",
+        "holon/dataflow/aggregations.py",
+        'of, what = key.type, "this value"',
+        'of, what = None, "this value"',
+        tests=KEYS,
+    ),
+    Mutant(
+        "a comparison may be a key",
+        f"{FOLLOWING}/placeholders.py",
+        "type=bool if is_bool else None",
+        "type=None",
+        tests=KEYS,
     ),
     Mutant(
         "two lists that are made alike are one",

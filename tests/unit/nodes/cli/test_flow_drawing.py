@@ -24,7 +24,7 @@ def _flow() -> Flow:
     flow = Flow("a <b> & c")
     sales = flow.source("sales", Json(Sale), time=lambda s: s.at)
     small, large = sales.split(lambda s: s.item < 5)
-    kept = small.union(large.filter(lambda s: bool([s.item])))
+    kept = small.union(large.filter(lambda s: len(repr(s.item)) > 0))
     kept.key_by(lambda s: s.item).window(Tumbling("1s")).agg(lambda g: g.count()).sink("out")
     return flow
 
