@@ -69,6 +69,8 @@ class RowsFunction(ColumnFunction):
 class PartOfEach(ColumnFunction):
     """An attribute of each value; equal values of a column that is numbered have it looked up once."""
 
+    is_total = True
+
     def __init__(self, name: str) -> None:
         self._of = attrgetter(name)
         self.key = (name,)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import date, time, timedelta
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
@@ -82,7 +82,9 @@ def no_key(of: Any) -> NoKey | None:
 
 def is_plain_enum(of: Any) -> bool:
     """Whether ``name`` and ``value`` of its members are those of every enum."""
-    if not (isinstance(of, type) and issubclass(of, Enum)):
+    if not (isinstance(of, type) and issubclass(of, Enum)) or issubclass(
+        of, Flag
+    ):  # of several flags, no member is one
         return False
     return all(name not in vars(each) for each in of.__mro__ if each.__module__ != "enum" for name in ("name", "value"))
 

@@ -97,6 +97,8 @@ class Key(ColumnFunction):
 class IsIn(ColumnFunction):
     """Whether values are members of a set. Of different values of a column that is numbered each is asked for once."""
 
+    is_total = True
+
     def __init__(self, members: AnySet) -> None:
         self._members = members
         self.key = (Same(members),)
@@ -149,6 +151,8 @@ class SetStandIn(NotAValue):
 
 class IsSame(ColumnFunction):
     """Whether values are one object."""
+
+    is_total = True
 
     def __init__(self, one: Any) -> None:
         self._one = one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum, IntEnum
+from enum import Enum, Flag, IntEnum
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from holon import Json, JsonColumns, UserFunctionError
 from holon.dataflow import Flow
+from holon.dataflow.following.declared import is_plain_enum
 from holon.dataflow.following.rewritten_code import identities, rewritten
 from holon.testing import JobTestDriver
 from tests.unit.holon.dataflow.row_columns import rows_with, values_by
@@ -151,6 +152,27 @@ def test_idioms_go_by_columns(function: Callable[[Event], Any]) -> None:
     how, *found = seen(function)
     assert how == "columns", how
     assert found == list(seen(partial(function))[1:])
+
+
+class Access(Flag):
+    READ = 1
+    WRITE = 2
+
+
+def _tries(e: Event) -> int:
+    try:
+        return int(e.user) if e.user in VIPS and e.kind is Kind.WEB else len(e.kind.value)
+    except ValueError:
+        return -1
+
+
+def test_members_are_asked_for_within_try() -> None:
+    how, *found = seen(_tries)
+    assert how == "columns" and found == list(seen(partial(_tries))[1:])
+
+
+def test_values_of_several_flags_are_looked_up_each() -> None:
+    assert is_plain_enum(Kind) and is_plain_enum(Level) and not any(map(is_plain_enum, (Access, Named, str, None)))
 
 
 def changes(row: dict[str, list[str]]) -> tuple[list[str], list[str]]:
