@@ -82,9 +82,8 @@ def no_key(of: Any) -> NoKey | None:
 
 def is_plain_enum(of: Any) -> bool:
     """Whether ``name`` and ``value`` of its members are those of every enum."""
-    if not (isinstance(of, type) and issubclass(of, Enum)) or issubclass(
-        of, Flag
-    ):  # of several flags, no member is one
+    is_enum = isinstance(of, type) and issubclass(of, Enum)
+    if not is_enum or issubclass(of, Flag):  # several flags are no member
         return False
     return all(name not in vars(each) for each in of.__mro__ if each.__module__ != "enum" for name in ("name", "value"))
 

@@ -157,9 +157,8 @@ class Turns:
         names, found = frame.f_locals, []
         for name in self._names:
             value = names.get(name, frame)  # no value of a function
-            is_plain = type(value) not in (dict, list, set, MadeList) and (
-                self._values.holds(value) or is_constant(value)
-            )
+            is_made = type(value) in (dict, list, set, MadeList)
+            is_plain = not is_made and (self._values.holds(value) or is_constant(value))
             leaf = self._values.leaf(value, self._path) if is_plain else None
             if leaf is None or not isinstance(leaf.result, Expression):
                 raise Untraceable(str(hands_on(name)))
