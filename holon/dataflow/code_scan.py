@@ -278,7 +278,7 @@ def _is_pure(name: str, value: Any) -> bool:
 def _enums_in(value: Any) -> Iterator[type]:
     if isinstance(value, enum.Enum | enum.EnumMeta):
         yield value if isinstance(value, enum.EnumMeta) else type(value)
-    elif type(value) in (tuple, frozenset):
+    elif type(value) in (tuple, frozenset, set):
         for one in value:
             yield from _enums_in(one)
     elif isinstance(value, dict | MappingProxyType):
@@ -296,7 +296,7 @@ def is_table(value: Any) -> bool:
 
     Or a set of such keys.
     """
-    if type(value) is set:
+    if type(value) in (frozenset, set):
         return all(map(_is_key, value))
     if type(value) is MappingProxyType:
         (value,) = gc.get_referents(value)

@@ -15,7 +15,7 @@ from holon.dataflow.expressions import Constant, Expression, Field, Leaf
 from holon.dataflow.following.loops.loop import Effects
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.placeholders import Placeholder, leaf_of
-from holon.dataflow.following.tables import PatternStandIn, TableStandIn
+from holon.dataflow.following.tables import PatternStandIn, SetStandIn, TableStandIn
 from holon.dataflow.tracing import prepared
 from holon.program.function import ProcessingFunction
 from holon.program.states import StateDeclaration, Windowed
@@ -189,7 +189,7 @@ class FunctionStandIn:
         if type(member) is re.Pattern:
             return PatternStandIn(member)
         if is_table(member) and runs_no_code(member):
-            return TableStandIn(member)
+            return SetStandIn(member) if isinstance(member, frozenset | set) else TableStandIn(member)
         if not (is_constant(member) and runs_no_code(member)):
             raise Untraceable(f"it uses self.{name}, a {type(member).__name__}")
         return member

@@ -10,11 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon import Json, JsonColumns, UserFunctionError
+from holon import Context, Job, Json, JsonColumns, Source, UserFunctionError
 from holon.dataflow import Flow
 from holon.dataflow.following.declared import is_plain_enum
 from holon.dataflow.following.rewritten_code import identities, rewritten
 from holon.testing import JobTestDriver
+from tests.unit.holon.dataflow.followed_records import Event as Record
+from tests.unit.holon.dataflow.followed_records import States, check_by_columns, record
 from tests.unit.holon.dataflow.row_columns import rows_with, values_by
 
 pytestmark = pytest.mark.usefixtures("loops_installed")
@@ -257,3 +259,19 @@ def test_lists_that_compiled_loops_have_read_need_no_objects(function: Callable[
     columns = JsonColumns(Listed).decode([msgspec.json.encode(row) for row in rows]).columns
     assert columns["tags"].lengths() is not None
     assert values_by(function, rows_with(columns, Listed), Listed) == list(map(function, rows))
+
+
+def _chooses(self: Any, event: Any, ctx: Context) -> None:
+    if event.t in self.HELD and event.a in self.wanted:
+        self.count.insert(event.a, event.ts)
+    elif event.t not in VIPS:
+        ctx.emit((event.t, event.a in {3, 4}))
+
+
+def test_sets_of_a_processing_function_are_asked_for_members() -> None:
+    sets = {"HELD": frozenset({"web", "app"}), "wanted": {1, 2}}
+    function = type("Chosen", (States,), {"process": _chooses} | sets)
+    job = Job("chosen", Source("events", Json(Record), lambda event: event.ts), function, output="out")
+    records = [record(place, a=place % 5, t=["web", "app", "ann", ""][place % 4]) for place in range(60)]
+    found = check_by_columns(job, records)
+    assert found["ways"].count(True) >= 2 and "error" not in found
