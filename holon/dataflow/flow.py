@@ -272,8 +272,11 @@ class Flow:
 
     def _how(self, step: Step) -> str:
         source = next((source for source, entry in self._sources if entry is step), None)
-        if not isinstance(step, Entry) or len(step.kinds) < 2 or source is None:
+        if not isinstance(step, Entry) or source is None:
             return step.how()
+        if len(step.kinds) < 2:
+            why = _why_objects(source.format) if step.struct is OBJECTS else ""
+            return f"{ROW_BY_ROW}{why}" if why else step.how()
         found = self._reads_kinds(source, step)
         return f"{ROW_BY_ROW}{found}" if isinstance(found, str) else "columns"
 
@@ -329,6 +332,16 @@ def _columnar_struct(format: Any) -> Any:
     found = format.type
     is_struct = isinstance(found, type) and issubclass(found, msgspec.Struct)
     return found if is_struct and not hasattr(found, "__post_init__") else OBJECTS
+
+
+def _why_objects(format: Any) -> str:
+    """Why events of a format are objects, and what would make them columns; "": they are objects of another format."""
+    if not isinstance(format, Json | JsonColumns | TypedFormat):
+        return ""
+    named = getattr(format.type, "__name__", str(format.type))
+    if hasattr(format.type, "__post_init__"):
+        return f"{named} checks itself (__post_init__), so its events are objects"
+    return f"events are objects of {named}: those of a msgspec.Struct are read as columns"
 
 
 def _kinds(format: Any) -> tuple[type, ...]:

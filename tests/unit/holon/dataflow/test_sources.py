@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import pytest
@@ -182,3 +182,29 @@ def test_a_failing_record_is_named_with_its_topic_and_partition() -> None:
     test = JobTestDriver(job, 2)
     with pytest.raises(Exception, match="on partition 1 at offset 0 of topic 'b'"):
         test.feed(("b", 1), CLICKS[0])
+
+
+class _Row(TypedDict):
+    at: int
+
+
+class _Checked(msgspec.Struct):
+    at: int
+
+    def __post_init__(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("of", "why"),
+    [
+        (dict, "events are objects of dict: those of a msgspec.Struct are read as columns"),
+        (_Row, "events are objects of _Row: those of a msgspec.Struct are read as columns"),
+        (_Checked, "_Checked checks itself (__post_init__), so its events are objects"),
+        (Click, ""),
+    ],
+)
+def test_a_source_of_objects_says_what_would_be_columns(of: Any, why: str) -> None:
+    flow = Flow("objects")
+    flow.source("in", Json(of), time=lambda event: 0).map(lambda event: 1).sink("out")
+    assert flow.explain()[0].how == (f"row by row: {why}" if why else "")
