@@ -279,14 +279,14 @@ class Node:
         match fact:
             case f.FleetStopRequested(nodes):
                 self.work.stopping |= self.config.node in nodes
-            case f.PartitionClaimed(partition, node, _, previous) if node == self.config.node:
+            case f.PartitionClaimed(partition, node, _, previous):
                 self.handover.claimed(fact, self._now_ms)
-                if previous is not None:
+                if node == self.config.node and previous is not None:
                     silence_ms = self.detector.silence_ms(previous, self._now_ms) or 0
                     self.takeovers[partition] = self._now_ms - silence_ms
                 self.work.learn(fact)
-            case f.PartitionClaimed():
-                self.handover.claimed(fact, self._now_ms)
+            case f.SlotRequested(partition, _, position):  # the delta that brought it so far may be unreadable here
+                self.replica.reported[partition] = max(self.replica.reported[partition], position[0])
                 self.work.learn(fact)
             case _:
                 self.work.learn(fact)

@@ -166,7 +166,7 @@ class Replica:
         self._last_stage = max((shape.stage for shape in self.shapes.values()), default=0)
         self.slots = [Slot(self._last_stage + 1) for _ in range(partitions)]
         self.reported = [0] * partitions
-        """How far somebody has processed each partition, by all deltas: those behind a gap tell so, too."""
+        """How far somebody has processed each partition, by all deltas, also behind a gap, and by requests."""
         self.dropped_through_ms = BEFORE_TIME_MS
         self.changes = 0
         self._ends = {name: EndIndex() for name in self.shapes}

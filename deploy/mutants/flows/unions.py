@@ -27,8 +27,8 @@ UNIONS = (
     Mutant(
         "enums within tuples have no code",
         "holon/dataflow/code_scan.py",
-        "elif type(value) in (tuple, frozenset):\n        for one in value:\n            yield from _enums_in(one)",
-        "elif type(value) in (list, frozenset):\n        for one in value:\n            yield from _enums_in(one)",
+        "elif type(value) in (tuple, frozenset, set):\n        for one in value:\n",
+        "elif type(value) in (list, frozenset, set):\n        for one in value:\n",
         tests=SCANNED,
     ),
     Mutant(

@@ -12,7 +12,7 @@ from nodes.log.memory import MemoryLog
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.effects import Ending, ReadTail
-from nodes.machine.messages import SlotSent, decode_broadcast
+from nodes.machine.messages import SlotSent, SlotWanted, decode_broadcast, encode
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
 from nodes.streams.control_history import JobControlHistory
@@ -217,6 +217,25 @@ def test_an_input_is_asked_for_although_only_deltas_behind_a_damaged_one_reach_s
     fleet.log = Rotten(fleet.log, broadcast, second)
     with pytest.raises(LogTruncated, match=r"input in\[0\] has lost its end, and ends at 15.*up to offset 30"):
         fleet.turn(fleet.node(), lambda: False)
+
+
+def test_an_input_is_asked_for_although_only_the_request_of_another_node_reaches_so_far(fleet: Fleet) -> None:
+    fleet.checkpoint_interval_ms = 10 * TURNS
+    driver = fleet.node()
+    for end in (10, 20, 30):
+        fleet.feed(10)
+        fleet.turn(driver, lambda end=end: driver.node.replica.slots[0].record.position[0] == end)
+    broadcast = TopicPartition(fleet.topics.broadcast, 0)
+    written = fleet.log.read(*broadcast, 0)
+    (third,) = [at for at, value in enumerate(written.values) if brings(value) == (20, 30)]
+    fleet.log.truncate("in", 0, 20)
+    fleet.log = Rotten(fleet.log, broadcast, third)
+    driver = fleet.node()
+    fleet.turn(driver, lambda: driver.node.work.wanted() != [])
+    request = SlotWanted(fleet.run.incarnation, "another", 0, 30)
+    fleet.log.append(fleet.topics.control, 0, [encode(request)])
+    with pytest.raises(LogTruncated, match=r"input in\[0\] has lost its end, and ends at 20.*up to offset 30"):
+        fleet.turn(driver, lambda: False)
 
 
 def test_a_declared_end_that_is_no_longer_there_is_not_waited_for(fleet: Fleet) -> None:
