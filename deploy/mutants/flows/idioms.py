@@ -12,8 +12,8 @@ OF_IDIOMS = (
     Mutant(
         "a member of a set is looked for among different values alone",
         f"{FOLLOWING}/tables.py",
-        "np.fromiter(map(self._members.__contains__, distinct), np.bool_, len(distinct))[numbers]",
-        "np.fromiter(map(self._members.__contains__, distinct), np.bool_, len(distinct))[: len(values)]",
+        "np.fromiter(map(self, distinct), np.bool_, len(distinct))[numbers]",
+        "np.fromiter(map(self, distinct), np.bool_, len(distinct))[: len(values)]",
         tests=IDIOMS,
     ),
     Mutant(

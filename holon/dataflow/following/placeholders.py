@@ -31,7 +31,7 @@ from holon.dataflow.following.declared import (
 )
 from holon.dataflow.following.formats import is_marked
 from holon.dataflow.following.loops.comprehensions import MadeList
-from holon.dataflow.following.loops.reducing import list_made
+from holon.dataflow.following.loops.reducing import loop_of_list, made_anew
 from holon.dataflow.following.loops.turns import Over, Turns, Values, begins_loop
 from holon.dataflow.following.loops.views import VIEWS, DictView
 from holon.dataflow.following.parts import (
@@ -367,7 +367,7 @@ def leaf_of(result: Any, path: Path) -> Leaf:
     if type(result) is str and is_marked(result):
         return Leaf(path.formatted(result))
     if type(result) is MadeList:
-        return Leaf(list_made(result, path))
+        return Leaf(made_anew("list", list, loop_of_list(result, path), path))
     if isinstance(result, msgspec.Struct) and type(result).__struct_fields__:  # without fields it is a constant
         fields = {name: leaf_of(getattr(result, name), path) for name in type(result).__struct_fields__}
         return Leaf(fields, type(result))

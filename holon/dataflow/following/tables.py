@@ -94,17 +94,14 @@ class Key(ColumnFunction):
         return None
 
 
-class IsIn(ColumnFunction):
-    """Whether values are members of a set. Of different values of a column that is numbered each is asked for once."""
+class _Asked(ColumnFunction):
+    """A question about values. Of different values of a column that is numbered each is asked for once."""
 
     is_total = True
 
-    def __init__(self, members: AnySet) -> None:
-        self._members = members
-        self.key = (Same(members),)
-
-    def __call__(self, *values: Any) -> Any:
-        return values[0] in self._members
+    def __init__(self, of: Any) -> None:
+        self._of = of
+        self.key = (Same(of),)
 
     def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
         """Bools."""
@@ -113,7 +110,14 @@ class IsIn(ColumnFunction):
             return np.full(rows, self(values))
         numbered = _numbered(values)
         numbers, distinct = (slice(None), as_list(values)) if numbered is None else numbered
-        return np.fromiter(map(self._members.__contains__, distinct), np.bool_, len(distinct))[numbers]
+        return np.fromiter(map(self, distinct), np.bool_, len(distinct))[numbers]
+
+
+class IsIn(_Asked):
+    """Whether values are members of a set."""
+
+    def __call__(self, *values: Any) -> Any:
+        return values[0] in self._of
 
 
 class SetStandIn(NotAValue):
@@ -149,24 +153,11 @@ class SetStandIn(NotAValue):
     __eq__ = __ne__ = __and__ = __rand__ = __or__ = __ror__ = __sub__ = __rsub__ = __xor__ = _refused  # type: ignore[assignment]
 
 
-class IsSame(ColumnFunction):
-    """Whether values are one object."""
-
-    is_total = True
-
-    def __init__(self, one: Any) -> None:
-        self._one = one
-        self.key = (Same(one),)
+class IsSame(_Asked):
+    """Whether values are True, False, or a member of an enum: of equal values all are, or none is."""
 
     def __call__(self, *values: Any) -> Any:
-        return values[0] is self._one
-
-    def of_columns(self, given: Sequence[Any], fixed: Sequence[bool], rows: int) -> Column | None:
-        """Bools. Of different texts of an enum each is asked for once."""
-        (values,) = given
-        numbered = _numbered(values) if isinstance(values, LazyColumn) else None
-        numbers, distinct = (slice(None), as_list(values)) if numbered is None else numbered
-        return np.fromiter((one is self._one for one in distinct), np.bool_, len(distinct))[numbers]
+        return values[0] is self._of
 
 
 class IdentityStandIn(NotAValue):

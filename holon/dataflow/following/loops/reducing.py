@@ -106,13 +106,17 @@ class Reduction(RowsFunction):
         return self._with_further(values, as_list(evaluate(self._further, row))[0])
 
 
-def list_made(made: MadeList, path: Path) -> Apply:
-    """The expression of a comprehension's list, which is another one wherever it stands."""
-    loop = made.loop
-    if loop is None:
+def loop_of_list(made: MadeList, path: Path) -> Loop:
+    """The loop of a comprehension whose list something takes."""
+    if made.loop is None:
         raise Untraceable("it has a comprehension over what is no list of the record")
-    path.made[:] = [each for each in path.made if each[0] is not made.length]  # the list fails alike
-    found = Apply("list", Reduction(list, loop, None, is_list=True), tuple(loop.expressions))
+    path.made[:] = [each for each in path.made if each[0] is not made.length]  # what takes it fails alike
+    return made.loop
+
+
+def made_anew(name: str, function: Callable[..., Any], loop: Loop, path: Path) -> Apply:
+    """The expression of what a function makes of all items, which is another one wherever it stands."""
+    found = Apply(name, Reduction(function, loop, None, is_list=True), tuple(loop.expressions))
     path.made.append((found,))
     return found
 

@@ -9,11 +9,10 @@ from types import GeneratorType
 from typing import Any
 
 from holon.dataflow.code_scan import Untraceable
-from holon.dataflow.expressions import Apply
 from holon.dataflow.following.column_functions import ColumnFunction, MadeAnew
 from holon.dataflow.following.loops.comprehensions import MadeList
 from holon.dataflow.following.loops.loop import Computed, Loop, Note, Yield, notes_in
-from holon.dataflow.following.loops.reducing import Reduction
+from holon.dataflow.following.loops.reducing import Reduction, loop_of_list, made_anew
 from holon.dataflow.following.loops.turns import Turns, consumes
 from holon.dataflow.following.loops.views import Loopable
 from holon.dataflow.following.path import Path
@@ -57,10 +56,7 @@ def making_stand_in_of(name: str) -> Callable[..., Any]:
         if items is None:
             return make(*given)
         path = Path.current()
-        loop = loop_of(items, path)
-        made = Apply(name, Reduction(make, loop, None, is_list=True), tuple(loop.expressions))
-        path.made.append((made,))
-        return Placeholder(made, path, _MADE[name])
+        return Placeholder(made_anew(name, make, loop_of(items, path), path), path, _MADE[name])
 
     return called if name == "sorted" else StandInType.of(function, called)
 
@@ -150,10 +146,7 @@ def notes_of(results: Any, path: Path) -> Sequence[Note]:
 def loop_of(items: Iterable[Any], path: Path) -> Loop:
     """The loop over turns, each of which yields what it gives."""
     if type(items) is MadeList:
-        if items.loop is None:
-            raise Untraceable("it has a comprehension over what is no list of the record")
-        path.made[:] = [made for made in path.made if made[0] is not items.length]  # what takes it fails alike
-        return items.loop
+        return loop_of_list(items, path)
     begin = len(path.notes)
     _take_all(items, path)
     made = path.notes[begin:]

@@ -204,32 +204,28 @@ def test_an_input_is_asked_for_although_every_checkpoint_that_reached_so_far_is_
         fleet.turn(fleet.node(), lambda: False)
 
 
-def test_an_input_is_asked_for_although_only_deltas_behind_a_damaged_one_reach_so_far(fleet: Fleet) -> None:
+def lost_beside_a_rotten_delta(fleet: Fleet, rotten: tuple[int, int], end: int) -> None:
+    """Three deltas without a checkpoint; nobody can read the one that brings this; then the input ends here."""
     fleet.checkpoint_interval_ms = 10 * TURNS
     driver = fleet.node()
-    for end in (10, 20, 30):
+    for reached in (10, 20, 30):
         fleet.feed(10)
-        fleet.turn(driver, lambda end=end: driver.node.replica.slots[0].record.position[0] == end)
+        fleet.turn(driver, lambda reached=reached: driver.node.replica.slots[0].record.position[0] == reached)
     broadcast = TopicPartition(fleet.topics.broadcast, 0)
     written = fleet.log.read(*broadcast, 0)
-    (second,) = [at for at, value in enumerate(written.values) if brings(value) == (10, 20)]
-    fleet.log.truncate("in", 0, 15)
-    fleet.log = Rotten(fleet.log, broadcast, second)
+    (place,) = [at for at, value in enumerate(written.values) if brings(value) == rotten]
+    fleet.log.truncate("in", 0, end)
+    fleet.log = Rotten(fleet.log, broadcast, place)
+
+
+def test_an_input_is_asked_for_although_only_deltas_behind_a_damaged_one_reach_so_far(fleet: Fleet) -> None:
+    lost_beside_a_rotten_delta(fleet, (10, 20), end=15)
     with pytest.raises(LogTruncated, match=r"input in\[0\] has lost its end, and ends at 15.*up to offset 30"):
         fleet.turn(fleet.node(), lambda: False)
 
 
 def test_an_input_is_asked_for_although_only_the_request_of_another_node_reaches_so_far(fleet: Fleet) -> None:
-    fleet.checkpoint_interval_ms = 10 * TURNS
-    driver = fleet.node()
-    for end in (10, 20, 30):
-        fleet.feed(10)
-        fleet.turn(driver, lambda end=end: driver.node.replica.slots[0].record.position[0] == end)
-    broadcast = TopicPartition(fleet.topics.broadcast, 0)
-    written = fleet.log.read(*broadcast, 0)
-    (third,) = [at for at, value in enumerate(written.values) if brings(value) == (20, 30)]
-    fleet.log.truncate("in", 0, 20)
-    fleet.log = Rotten(fleet.log, broadcast, third)
+    lost_beside_a_rotten_delta(fleet, (20, 30), end=20)
     driver = fleet.node()
     fleet.turn(driver, lambda: driver.node.work.wanted() != [])
     request = SlotWanted(fleet.run.incarnation, "another", 0, 30)
