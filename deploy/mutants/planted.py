@@ -18,6 +18,7 @@ from deploy.mutants.kafka.fetches import FETCHES
 from deploy.mutants.keyed.columns_in_files import COLUMNS_IN_FILES, KNOWN_SHARDS
 from deploy.mutants.keyed.lookups import LOOKUPS
 from deploy.mutants.keyed.spilled_rows import SPILLED_ROWS
+from deploy.mutants.machine.damaged_deltas import DAMAGED_DELTAS
 from deploy.mutants.moves.copy_batches import COPY_BATCHES
 from deploy.mutants.moves.patience import PATIENCE
 from deploy.mutants.moves.portions import PORTIONS
@@ -37,6 +38,7 @@ from deploy.mutants.planted_truncation import COPIES, CPU, ELASTIC, FULL_DISKS, 
 MUTANTS = (
     *STATE,
     *MACHINE,
+    *DAMAGED_DELTAS,
     *REPLICAS,
     *LAYOUTS,
     *MIXED_FLEETS,

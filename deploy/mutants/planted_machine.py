@@ -14,13 +14,6 @@ OWNERSHIP = "tests/unit/nodes/machine/ownership/test_ownership.py::"
 MACHINE = (
     # --- claims ---
     Mutant(
-        "the request of a node that has read further tells nothing of the input",
-        "nodes/machine/node.py",
-        "max(self.replica.reported[partition], position[0])",
-        "self.replica.reported[partition]",
-        tests=("tests/unit/nodes/streams/test_truncation.py",),
-    ),
-    Mutant(
         "a node that reads nothing takes the work of others",
         "nodes/machine/membership/failure_detector.py",
         "if 2 * read_meanwhile_ms < self.failure_timeout_ms:",

@@ -100,6 +100,14 @@ class RewindBroadcast:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadBroadcastAgain:
+    """Read one partition of the broadcast topic again from this offset on, unless it is read from before it anyway."""
+
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class RewindShard:
     """Read the contributions for this partition again from the first one on."""
 
@@ -154,6 +162,7 @@ Effect = (
     | SaveMerged
     | WriteControlCheckpoint
     | RewindBroadcast
+    | ReadBroadcastAgain
     | RewindShard
     | Leave
 )

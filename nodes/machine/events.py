@@ -43,10 +43,11 @@ class HeartbeatsRead:
 
 @dataclass(frozen=True, slots=True)
 class BroadcastRead:
-    """Records of one partition of the broadcast topic, in order; ``next_offset`` is where the next read begins."""
+    """Records of one partition of the broadcast topic, in order, from ``offset`` on; the next read: ``next_offset``."""
 
     partition: int
     values: Sequence[bytes]
+    offset: int = 0
     next_offset: int = 0
 
 

@@ -17,9 +17,9 @@ from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.broadcast.deltas_to_send import DeltasTooLarge, announced
-from nodes.machine.broadcast.gaps import Gaps, end_of
+from nodes.machine.broadcast.gaps import Gaps
 from nodes.machine.broadcast.merged_checkpoints import Merging
-from nodes.machine.broadcast.pieces import BroadcastPieces, PieceLost
+from nodes.machine.broadcast.reading import BroadcastReading, SlotLost
 from nodes.machine.broadcast.rejoining import Rejoining
 from nodes.machine.broadcast.shards import ContributionsLost
 from nodes.machine.code_check import is_recorded
@@ -33,9 +33,7 @@ from nodes.machine.ownership.handover import Handover
 from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.workload import SLOW_RECORDS, WINDOWS_LEFT, Workload
 from wcrdt.codec import DecodeError
-from wcrdt.replica.replica import Replica, SlotDelta
-
-MAX_REREADS = 30  # of one gap: what is damaged on the log itself stays so
+from wcrdt.replica.replica import Replica
 
 
 class Node:
@@ -71,15 +69,15 @@ class Node:
         self.heartbeats = HeartbeatGroups(config)
         self.replica = self._make_replica()
         self.gaps = Gaps(self.replica, config.failure_timeout_ms)
-        self._pieces = BroadcastPieces()
         self.work = Workload(config, run, self.replica, self.ownership, Trials(self.code_hash, apart))
+        self.reading = BroadcastReading(self.work, self.gaps)
         self.merging = Merging(config, run.incarnation, self.replica, self.gaps)
         self.rejoining = Rejoining(self.work, self.merging)
         self.handover = Handover(config, self.member, self.work)
         self.left: Leave | None = None
         self.takeovers: dict[int, int] = {}  # since when the last owner of a partition taken over was silent
         self._figures: dict[str, float] = {}  # of the shell
-        self._bad_broadcast = self._now_ms = self._heartbeat_number = 0
+        self._now_ms = self._heartbeat_number = 0
         self._clock_ms: int | None = None
         self._last_heartbeat_ms: int | None = None
         self.failing = ""
@@ -116,7 +114,7 @@ class Node:
                 self._maybe_merge(effects)
         except UserFunctionError as error:
             self._function_failed(error)
-        except ContributionsLost as error:
+        except (ContributionsLost, SlotLost) as error:
             self._leave(Ending.FAILED, f"node {self.config.node}: {error}")
         except DeltasTooLarge as error:
             if not self.work.replicas.give_up(error.partition):
@@ -146,7 +144,7 @@ class Node:
                 self._heartbeats_read(event.values)
             case e.BroadcastRead():
                 self.merging.broadcast_at[event.partition] = event.next_offset
-                self._broadcast_read(event.partition, event.values)
+                self.reading.take(event)
             case e.StopRequested():
                 self._stop_requested()
             case e.FiguresChanged(figures):
@@ -204,48 +202,6 @@ class Node:
     def _heartbeats_read(self, values: Sequence[bytes]) -> None:
         for node in self.member.heartbeats(values, self._now_ms):
             self.heartbeats.record_heartbeat(node)
-
-    def _broadcast_read(self, partition: int, values: Sequence[bytes]) -> None:
-        unfit = behind = False
-        for value in values:
-            try:
-                message = m.decode_broadcast(value)
-                if message.incarnation != self.run.incarnation:
-                    continue
-                if isinstance(message, m.PieceSent):
-                    self.work.uncheckpointed.piece(partition, len(value))
-                    message = self._pieces.take(partition, message)
-                    if message is None:
-                        continue
-                if isinstance(message, m.PunctuationSent):
-                    self.work.replicas.punctuate(message.punctuation)
-                else:
-                    self.work.received(message, len(value))
-                    if not self.work.slot_recovery.can_take(message.delta):
-                        unfit = True
-                        continue
-                    behind |= not self._receive(message.delta)
-            except (m.BadMessage, PieceLost, DecodeError, IndexError) as error:
-                self._bad_broadcast += 1
-                self.gaps.unreadable(partition, error)
-                continue
-            self.work.slot_changed(partition)
-        if unfit and self.gaps.reread(partition) > MAX_REREADS:
-            self._cannot_fill(partition)
-        elif unfit or behind:
-            self.work.effects.append(RewindBroadcast(partition))
-
-    def _receive(self, delta: SlotDelta) -> bool:
-        """False if missing deltas may be found by reading again: the sender of the full slot is itself behind."""
-        record = delta.record
-        if self.replica.receive(delta).gap:
-            self.gaps.noticed(delta.partition, end_of(delta))
-            return True
-        return record is None or not record.full or self.gaps.full_slot(delta.partition)
-
-    def _cannot_fill(self, partition: int) -> None:
-        """A full slot lacks windows that a runner here still reads, and reading the broadcast again does not help."""
-        self._leave(Ending.FAILED, f"node {self.config.node}: {self.gaps.unfilled(partition)}")
 
     def _request_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
@@ -364,7 +320,7 @@ class Node:
     @property
     def bad_messages(self) -> int:
         """How many records of the job's own topics could not be read."""
-        return self.member.bad_messages + self._bad_broadcast
+        return self.member.bad_messages + self.reading.damaged
 
     def _function_failed(self, error: UserFunctionError) -> None:
         """Report the failure to the fleet, so that the same record does not end one node after the other."""

@@ -83,15 +83,13 @@ class Driver:
         self.loader = DirectSaver() if loader is None else loader
         self.merger = DirectSaver() if merger is None else merger
         self.schemas = schemas
-        self.loading = 0
-        self.input_records = 0
+        self.loading = self.input_records = 0
         self._storing = Storing(checkpoints, node.run, node.ownership, crashpoint, report)
         self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
         self._fetching = Fetching(self._joining, self._fetch)
         self.truncation = Truncation(node, log, report)
         self._shards = ShardReading(log, node.work, self.topics.shards, self._joining)
         self._sending = Sending(log, node.run, self.truncation, crashpoint, piece_bytes)
-        self._begun = False
         self._notices = Notices(node, report)
         self.heartbeats = HeartbeatTopics(
             log, node.config.node, self.topics.heartbeats, self.topics.group_heartbeats,
@@ -104,7 +102,7 @@ class Driver:
         self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not report
         self._checked_ms = -CHECK_INTERVAL_MS
         self._events: list[e.Event] = []  # for the node's next step
-        self._stepped = self._slow = False
+        self._begun = self._stepped = self._slow = False
         self._broadcast_at_end = True
 
     def report_figures(self, figures: Mapping[str, float]) -> None:
@@ -238,7 +236,7 @@ class Driver:
             self._broadcast_at_end &= len(chunk.values) < BROADCAST_BATCH
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset
-                self._events.append(e.BroadcastRead(partition, chunk.values, chunk.next_offset))
+                self._events.append(e.BroadcastRead(partition, chunk.values, offset, chunk.next_offset))
                 moved = True
         return moved
 
@@ -348,7 +346,7 @@ class Driver:
                 return read_tail(self.log, self.topics, self.node.run, effect, self.truncation)
             case x.SaveCheckpoint():
                 return self.saver.save(self._storing.saving(effect))
-            case x.RewindBroadcast() | x.RewindShard():
+            case x.RewindBroadcast() | x.ReadBroadcastAgain() | x.RewindShard():
                 return self._rewind(effect)
             case x.SaveMerged():
                 return self.merger.save(self._joining.saving(effect))
@@ -358,9 +356,11 @@ class Driver:
                 pass
         return None
 
-    def _rewind(self, effect: x.RewindBroadcast | x.RewindShard) -> e.Event | None:
+    def _rewind(self, effect: x.RewindBroadcast | x.ReadBroadcastAgain | x.RewindShard) -> e.Event | None:
         if isinstance(effect, x.RewindShard):
-            self._shards.rewind(effect)
+            return self._shards.rewind(effect)
+        if isinstance(effect, x.ReadBroadcastAgain):
+            self._broadcast_at[effect.partition] = min(effect.offset, self._broadcast_at[effect.partition])
             return None
         only = effect.partition
         for p in range(len(self._broadcast_at)):

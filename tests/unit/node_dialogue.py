@@ -72,6 +72,7 @@ class Dialogue:
         self.node = Node(config, run)
         self.now_ms = 0
         self.lines: list[str] = []
+        self.broadcast_at: dict[int, int] = {}
         self.effects: list[x.Effect] = []
         self.control(m.JobStarted(0, job.fingerprint(), partitions), *history)
 
@@ -146,7 +147,9 @@ class Dialogue:
     def broadcast(self, partition: int, *values: bytes) -> list[x.Effect]:
         """Records of a partition's broadcast."""
         shown = "; ".join(show_broadcast(value) for value in values)
-        return self.step(e.BroadcastRead(partition, list(values)), f"broadcast [{partition}]: {shown}")
+        offset = self.broadcast_at.get(partition, 0)
+        self.broadcast_at[partition] = end = offset + len(values)
+        return self.step(e.BroadcastRead(partition, list(values), offset, end), f"broadcast [{partition}]: {shown}")
 
     def run_partition(self, partition: int, version: int) -> None:
         """From the claim that was just read to the running partition, without a checkpoint."""
@@ -201,6 +204,8 @@ def show(effect: x.Effect) -> str:
             return f"save [{partition}] v{version} at {at(position)}, answered {at(answered)}"
         case x.RewindBroadcast(partition):
             return f"rewind broadcast {'of all' if partition is None else f'[{partition}]'}"
+        case x.ReadBroadcastAgain(partition, offset):
+            return f"read broadcast [{partition}] again from {offset}"
         case x.Leave(ending, reason):
             return f"leave: {ending.value}" + (f" ({reason.splitlines()[0]})" if reason else "")
     return type(effect).__name__

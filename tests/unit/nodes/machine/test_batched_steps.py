@@ -53,6 +53,28 @@ def test_a_rewind_in_the_midst_of_reading_sets_every_partition_back() -> None:
     assert node.seen == [*first, (0, [b"first"]), (1, [b"old", b"new"])]
 
 
+class ReadsAgain(Rewinds):
+    """Asks in one step for the whole broadcast, and for one batch of it that has a damaged record."""
+
+    def step(self, event: Event, now_ms: int) -> list[x.Effect]:
+        rewinds = super().step(event, now_ms)
+        return [*rewinds, x.ReadBroadcastAgain(1, 1)] if rewinds else []
+
+
+def test_a_batch_is_read_again_and_what_a_rewind_brings_is_read_before_it() -> None:
+    log, job = MemoryLog(), count_job()
+    log.create_topic("in", 2)
+    node = ReadsAgain(NodeConfig("a"), open_job(log, job))
+    driver = Driver(node, log, MemoryCheckpoints(), lambda: 0)
+    topic = job.broadcast_topic(0)
+    log.append(topic, 1, [b"old"])
+    driver.turn()
+    log.append(topic, 0, [b"first"])
+    driver.turn()
+    driver.turn()
+    assert node.seen == [(1, [b"old"]), (0, [b"first"]), (0, [b"first"]), (1, [b"old"])]
+
+
 class Feeds(Node):
     """Wants input of every partition from its start, notes in which step it gets it, and takes its time for it."""
 
@@ -118,7 +140,7 @@ def test_of_what_happened_together_nothing_is_lost_to_a_failure_of_the_function(
     node = running(partitions=2)
     delta = SlotDelta(1, 0, TrackDelta((0, 0), (7, 0), 70, []), None)
     told = [
-        BroadcastRead(1, [m.encode(m.SlotSent(0, delta))], 1),
+        BroadcastRead(1, [m.encode(m.SlotSent(0, delta))], 0, 1),
         InputRead(0, 1, node.input(0, {"ts": 5, "fail": True})),
     ]
     effects = node.step(EventBatch(told), "both")

@@ -73,6 +73,7 @@ def test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too() -> None:
         node,
         """
         > broadcast [0]: damaged (CRC); full slot 2 at 14 {10: [[0, 1]], 20: [[0, 1]]}, answered 14
+          read broadcast [0] again from 2
         > time
         > control: nothing new
           write control: SlotWanted b [0] behind 2
@@ -81,6 +82,29 @@ def test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too() -> None:
         > control: nothing new
         """,
     )
+
+
+def test_a_batch_with_a_damaged_record_is_read_four_times_and_its_records_are_counted_once() -> None:
+    node, damaged = follower(), b"\x01 not a message"
+    again = []
+    for batch in ([damaged], [damaged, damaged], [damaged], [damaged], [damaged]):
+        node.broadcast_at[0] = 7
+        node.broadcast(0, *batch)
+        again.append(x.ReadBroadcastAgain(0, 7) in node.effects)
+    assert again == [True, True, True, False, False] and node.node.bad_messages == 1
+    node.broadcast(0, damaged)  # behind it
+    assert x.ReadBroadcastAgain(0, 8) in node.effects and node.node.bad_messages == 2
+
+
+def test_what_a_second_reading_brings_tells_how_far_the_input_was_read() -> None:
+    owner, node = running(), follower()
+    owner.records(0, 1, 0, {"ts": 3})
+    deltas = written(owner)
+    node.broadcast(0, *[b"\x01 damaged on the way" for _ in deltas])
+    assert node.node.replica.reported == [0]
+    node.broadcast_at[0] = 0
+    node.broadcast(0, *deltas)
+    assert node.node.replica.reported == [1]
 
 
 def asked(node: Dialogue) -> bool:

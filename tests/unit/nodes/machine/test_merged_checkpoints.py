@@ -31,7 +31,7 @@ def merging(partitions: int = 2, **settings: Any) -> Dialogue:
 
 def read(node: Dialogue, partition: int, next_offset: int) -> None:
     """The broadcast of a partition was read up to here, without news."""
-    node.step(e.BroadcastRead(partition, [], next_offset), "broadcast")
+    node.step(e.BroadcastRead(partition, [], next_offset, next_offset), "broadcast")
 
 
 def saved(node: Dialogue, passed_ms: int = EVERY_MS) -> list[x.SaveMerged]:

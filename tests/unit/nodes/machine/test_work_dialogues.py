@@ -8,8 +8,8 @@ import pytest
 
 from nodes.machine import effects as x
 from nodes.machine import messages as m
+from nodes.machine.broadcast.reading import MAX_REREADS
 from nodes.machine.envelope import seal
-from nodes.machine.node import MAX_REREADS
 from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, joined, running
 from wcrdt.replica.replica import SlotDelta
@@ -222,6 +222,7 @@ def test_a_damaged_record_is_asked_for_again_until_the_answer_comes() -> None:
         node,
         """
         > broadcast [0]: damaged (CRC)
+          read broadcast [0] again from 0
         > control: nothing new
           write control: SlotWanted b [0] behind 0
         > control: nothing new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -54,18 +55,21 @@ class HeldBack(MemoryLog):
 
 
 class Rotten(MemoryLog):
-    """The same log, of which one record cannot be decoded."""
+    """The same log, of which one record cannot be decoded, as often as it is read so many ``times``."""
 
-    def __init__(self, log: MemoryLog, where: TopicPartition, offset: int) -> None:
+    def __init__(self, log: MemoryLog, where: TopicPartition, offset: int, times: float = math.inf) -> None:
         self.__dict__.update(log.__dict__)
-        self.where, self.rotten = where, offset
+        self.where, self.rotten, self.times = where, offset, times
 
     def read(self, topic: str, partition: int, offset: int, **limits: int) -> FetchedRecords:
         chunk = super().read(topic, partition, offset, **limits)
         if (topic, partition) != self.where:
             return chunk
+        read = [int(at) for at in chunk.offsets]
+        self.times -= self.rotten in read
         values = [
-            b"rotten" if at == self.rotten else value for at, value in zip(chunk.offsets, chunk.values, strict=True)
+            b"rotten" if at == self.rotten and self.times >= 0 else value
+            for at, value in zip(read, chunk.values, strict=True)
         ]
         return msgspec.structs.replace(chunk, values=values)
 
@@ -204,7 +208,7 @@ def test_an_input_is_asked_for_although_every_checkpoint_that_reached_so_far_is_
         fleet.turn(fleet.node(), lambda: False)
 
 
-def lost_beside_a_rotten_delta(fleet: Fleet, rotten: tuple[int, int], end: int) -> None:
+def lost_beside_a_rotten_delta(fleet: Fleet, rotten: tuple[int, int], end: int, times: float = math.inf) -> None:
     """Three deltas without a checkpoint; nobody can read the one that brings this; then the input ends here."""
     fleet.checkpoint_interval_ms = 10 * TURNS
     driver = fleet.node()
@@ -215,12 +219,18 @@ def lost_beside_a_rotten_delta(fleet: Fleet, rotten: tuple[int, int], end: int) 
     written = fleet.log.read(*broadcast, 0)
     (place,) = [at for at, value in enumerate(written.values) if brings(value) == rotten]
     fleet.log.truncate("in", 0, end)
-    fleet.log = Rotten(fleet.log, broadcast, place)
+    fleet.log = Rotten(fleet.log, broadcast, place, times)
 
 
 def test_an_input_is_asked_for_although_only_deltas_behind_a_damaged_one_reach_so_far(fleet: Fleet) -> None:
     lost_beside_a_rotten_delta(fleet, (10, 20), end=15)
     with pytest.raises(LogTruncated, match=r"input in\[0\] has lost its end, and ends at 15.*up to offset 30"):
+        fleet.turn(fleet.node(), lambda: False)
+
+
+def test_an_input_is_asked_for_although_the_only_delta_that_reaches_so_far_was_damaged_on_the_way(fleet: Fleet) -> None:
+    lost_beside_a_rotten_delta(fleet, (20, 30), end=20, times=3)
+    with pytest.raises(LogTruncated, match=r"input in\[0\] has lost its end, and ends at 20.*up to offset 30"):
         fleet.turn(fleet.node(), lambda: False)
 
 

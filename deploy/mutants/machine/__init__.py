@@ -1,0 +1,1 @@
+"""Bugs in the node as a state machine."""
