@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -277,10 +278,15 @@ class JobTestDriver:
                     self._emitted.append((output, partition, identity, value))
 
 
+@lru_cache(64)
+def _is_writable(kind: type[Format[Any]]) -> bool:
+    return issubclass(kind, WritableFormat)  # a protocol, which takes long to ask
+
+
 def payload_of(format: Format[Any], record: Any) -> bytes:
     """A record's value: bytes as they are, anything else as the format writes it, which is JSON of most formats."""
-    if isinstance(format, WritableFormat) and not isinstance(record, bytes):
-        return format.record_of(record)
+    if not isinstance(record, bytes) and _is_writable(type(format)):
+        return cast(WritableFormat, format).record_of(record)
     return encode_json(record)
 
 

@@ -9,6 +9,7 @@ import dataclasses
 import typing
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from operator import attrgetter
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
@@ -173,6 +174,11 @@ class RecordFields(Generic[E]):
         if not (isinstance(event, type) and issubclass(event, msgspec.Struct)):
             refuse_marks(event)
             return None
+        return cls._of_struct(event)
+
+    @classmethod
+    @lru_cache(256)
+    def _of_struct(cls, event: Any) -> RecordFields[Any] | None:
         hints = typing.get_type_hints(event, include_extras=True)
         infos = {info.name: info for info in msgspec.structs.fields(event)}
         fields = [found for name in infos if (found := _field(infos[name], hints[name])) is not None]

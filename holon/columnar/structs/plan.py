@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import UnionType
 from typing import Any, Literal, TypeGuard, Union, get_args, get_origin
 
@@ -138,11 +139,20 @@ def plan(of: Any) -> PlannedField | None:
 
     A union has columns then, too: those of a plan whose slot is ``SPAN``.
     """
+    return _plan_of_class(of) if isinstance(of, type) else _plan(of)
+
+
+def _plan(of: Any) -> PlannedField | None:
     for within in ((), None):
         found = _record(of, within)
         if found is not None and sum(1 for _ in fields_of(found)) <= MAX_FIELDS:
             return found
     return _unread(of) if len(structs_of(of)) > 1 else None
+
+
+@lru_cache(256)
+def _plan_of_class(of: type) -> PlannedField | None:
+    return _plan(of)
 
 
 def _record(of: Any, within: Within) -> PlannedField | None:

@@ -5,9 +5,11 @@ A format has checked fields against them, but for defaults and what ``__post_ini
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum, Flag
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
@@ -35,9 +37,9 @@ class Member(str):
         return value if type(value) is self.kind else None
 
 
-def field_types(of: Any) -> dict[str, Any]:
+def field_types(of: Any) -> Mapping[str, Any]:
     """The declared types of a Struct's fields by name; none for other types."""
-    return {field.name: field.type for field in msgspec.structs.fields(of)} if _is_struct(of) else {}
+    return {name: field.type for name, field in _fields(of).items()} if _is_struct(of) else {}
 
 
 _NO_KEYS: dict[type, str] = {
@@ -155,8 +157,12 @@ def without_none(of: Any) -> Any:
 
 
 def _field(struct: Any, name: str) -> msgspec.structs.FieldInfo:
-    (field,) = (field for field in msgspec.structs.fields(struct) if field.name == name)
-    return field
+    return _fields(struct)[name]
+
+
+@lru_cache(1024)
+def _fields(struct: Any) -> Mapping[str, msgspec.structs.FieldInfo]:
+    return {field.name: field for field in msgspec.structs.fields(struct)}
 
 
 def _is_struct(of: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 from collections.abc import Callable, Iterator, Sequence
 from enum import EnumMeta
+from functools import lru_cache
 from itertools import pairwise
 from types import CodeType
 from typing import Any, NamedTuple
@@ -136,7 +137,8 @@ def _is_member(value: Any, name: str) -> bool:
     return isinstance(value, EnumMeta) and name in value.__members__
 
 
-def _steps(code: CodeType) -> list[dis.Instruction]:
+@lru_cache(256)
+def _steps(code: CodeType) -> Sequence[dis.Instruction]:
     return [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
 
 
