@@ -7,7 +7,6 @@ imported. It takes whole modules, one ahead of the one that it runs, and sends a
 from __future__ import annotations
 
 import atexit
-import gc
 import warnings
 from collections.abc import Iterator
 from itertools import chain, groupby, pairwise
@@ -52,8 +51,6 @@ class _First:
     def run(self, forks: int) -> None:
         """Until all tests have run, or as many have failed as may."""
         context = get_context("fork")
-        gc.collect()
-        gc.freeze()  # what was imported and collected stays, and need not be looked through again in each fork
         for _ in range(forks):
             ours, theirs = context.Pipe()
             process = context.Process(target=_run_in_fork, args=(theirs, self._session, self._modules))

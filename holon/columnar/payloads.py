@@ -17,7 +17,7 @@ PAD_BYTES = 32
 """A buffer is so much longer than what it holds, so that compiled loops may load whole vectors."""
 _PADDING = bytes(PAD_BYTES)
 _MANY = 64
-_FEW = 16
+FEW = 16
 _SLOTS = 4096
 _SPARSE = 8
 """Rows that are a smaller part of their bytes in the buffer are copied one by one."""
@@ -158,7 +158,7 @@ class Texts(Spans, Sequence[str]):
         if isinstance(row, slice):
             return self.take(row)
         self._reads += 1
-        if self._reads > _FEW:  # row after row: then all of them at once
+        if self._reads > FEW:  # row after row: then all of them at once
             return self.tolist()[row]
         return self._bytes_at(row).decode("utf-8", "surrogatepass")
 
@@ -206,7 +206,7 @@ class Texts(Spans, Sequence[str]):
     def epoch_ms(self) -> tuple[NDArray[np.int64], NDArray[np.intp]] | None:
         """ISO 8601 times as ms since 1970 UTC, and the rows of which that is not known; None without loops."""
         loops = installed()
-        if loops is None or len(self) < _FEW:
+        if loops is None or len(self) < FEW:
             return None
         starts, ends = np.ascontiguousarray(self.starts), np.ascontiguousarray(self.ends)
         times = np.empty(len(self), np.int64)

@@ -15,7 +15,8 @@ import os
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ FAILED = ".failed"
 _MAGIC = b"HOLON-LOOPS-1\n"
 _DIGEST_BYTES = 32
 _KEPT: list[Any] = []  # engines: they own the code
+LOADED: list[Compiled] = []  # by ``loops_if``
 
 
 class Compiled:
@@ -146,6 +148,20 @@ def ensure(*, build: bool = True) -> bool:
     found = load(path)
     install(found)
     return found is not None
+
+
+@contextmanager
+def loops_if(wanted: bool) -> Iterator[None]:
+    """In here this process has the loops if they are ``wanted`` and were compiled before, else none."""
+    before = installed()
+    install(None)
+    try:
+        if wanted and not LOADED and ensure(build=False):
+            LOADED.extend(filter(None, [loops()]))
+        install(LOADED[0] if wanted and LOADED else None)
+        yield
+    finally:
+        install(before)
 
 
 def load(path: Path) -> Compiled | None:

@@ -20,11 +20,11 @@ from nodes.sim.faults.code_changes import with_code_changes
 from nodes.sim.faults.continuing import with_continuing
 from nodes.sim.faults.drift import with_drift
 from nodes.sim.faults.mixed_fleets import with_mixed_nodes
-from nodes.sim.faults.spilled_columns import with_spilled_columns
 from nodes.sim.faults.stress import replicas as replicas_of
 from nodes.sim.faults.stress import stressed
 from nodes.sim.jobs import CASES
 from nodes.sim.options import ISOLATIONS, TRUNCATIONS, Faults, Options
+from nodes.sim.process_wide.spilled_columns import with_spilled_columns
 
 NEWER_SHARE, NEWEST_SHARE = 0.06, 0.15
 """Of the seeds that draw a job which older seeds did not know: from ``FIRST_SEED`` and ``SECOND_SEED`` on."""

@@ -20,10 +20,11 @@ from nodes.machine.messages import BadMessage
 from nodes.sim.case import Case
 from nodes.sim.checks import check_results
 from nodes.sim.drawing import draw
-from nodes.sim.faults.spilled_columns import spilled_columns
 from nodes.sim.faults.stress import LONGEST_TURN_MS
 from nodes.sim.node_process import InvariantBroken, NodeProcess
 from nodes.sim.options import Options
+from nodes.sim.process_wide.compiled_loops import compiled_loops
+from nodes.sim.process_wide.spilled_columns import spilled_columns
 from nodes.sim.replica_checks import check_idle_progress, check_owners, check_replicas
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
@@ -80,7 +81,7 @@ def run(
     options: Options, sink: Callable[[str], None] | None = None, replay: str = "", case: Case | None = None
 ) -> Verdict:
     """Run these options, or a user's job with them; whatever breaks is in the verdict."""
-    with spilled_columns(options):
+    with compiled_loops(options), spilled_columns(options):
         return _run(options, Trace(sink), replay, case)
 
 

@@ -18,7 +18,7 @@ Numbers = NDArray[np.int64]
 _MICROS_OF_SECOND = 1_000_000
 _MICROS_OF_MINUTE = 60 * _MICROS_OF_SECOND
 _EXACT = 2**53
-_FEW = 16
+FEW = 16
 _SPARSE = 4
 
 
@@ -115,7 +115,7 @@ class Datetimes(Sequence[datetime]):
 def datetimes_of(texts: Texts) -> tuple[Datetimes, NDArray[np.intp]] | None:
     """ISO 8601 times as ``datetime.fromisoformat`` reads them, and the rows that are for Python; None without loops."""
     loops = installed()
-    if loops is None or len(texts) < _FEW:
+    if loops is None or len(texts) < FEW:
         return None
     starts, ends = np.ascontiguousarray(texts.starts), np.ascontiguousarray(texts.ends)
     micros, zones = np.empty(len(texts), np.int64), np.empty(len(texts), np.int64)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from nodes.sim.drawing import drawn_faults, drawn_replicas, with_arrivals, with_cuts, with_loads, with_merging
 from nodes.sim.faults.mixed_fleets import FEWEST_ROWS
-from nodes.sim.faults.spilled_columns import with_spilled_columns
 from nodes.sim.faults.stress import stressed
 from nodes.sim.inputs.feed import Feed
 from nodes.sim.options import Faults, Options
+from nodes.sim.process_wide.spilled_columns import with_spilled_columns
 
 CASE = "user"
 MOST_PARTITIONS = 5

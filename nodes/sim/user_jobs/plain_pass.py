@@ -11,6 +11,7 @@ from holon.formats.formats import headers_requested_by
 from holon.input_layout import InputLayout
 from holon.job import DEAD, LATE, UNSTABLE, Job
 from holon.testing import JobTestDriver
+from nodes.compiled.loading import loops_if
 from nodes.errors import RunFailed
 from nodes.sim.checks import Checked, check_counts, check_log, dead_rows, demand_equal, diverted, input_of, outputs
 from nodes.sim.expected import dead_rows_of
@@ -88,8 +89,13 @@ def plain_pass(job: Job, layout: InputLayout, partitions: Sequence[Records]) -> 
 def check_plain_pass(world: Checked) -> None:
     """Results, late and dead records, and their counts, equal those of one plain pass. Raises ``InvariantBroken``.
 
-    There each record is alone, where nodes of the fleet may have taken many by columns.
+    There each record is alone and is read in Python, where nodes of the fleet may have taken many by compiled loops.
     """
+    with loops_if(wanted=False):
+        _check_plain_pass(world)
+
+
+def _check_plain_pass(world: Checked) -> None:
     job, layout, given = world.run.job.by_columns({}), world.run.layout, input_of(world)
     wanted = plain_pass(job, layout, given)
     try:

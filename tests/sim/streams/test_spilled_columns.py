@@ -11,8 +11,8 @@ import pytest
 from holon.dataflow.sessions import open_sessions
 from nodes.sim.case import FIFTEENTH_SEED
 from nodes.sim.drawing import draw
-from nodes.sim.faults.spilled_columns import SHARE, FullAtTimes
 from nodes.sim.many import explain
+from nodes.sim.process_wide.spilled_columns import SHARE, FullAtTimes
 from nodes.sim.run import run
 from wcrdt.lattices import maps
 
