@@ -13,7 +13,7 @@ from holon.columnar.payloads import Texts
 from holon.columnar.structs.lazy import LazyColumn
 from holon.dataflow.arithmetic import applied, number_of, quick_of, truth
 from holon.dataflow.dict_rows import objects_of
-from holon.dataflow.following.column_functions import RowsFunction, as_list
+from holon.dataflow.following.column_functions import Parting, RowsFunction, as_list
 from holon.errors import USER_ERRORS
 from holon.formats.batch import Column, take_columns
 
@@ -177,12 +177,19 @@ def decided(decision: Decision, rows: Fields) -> list[tuple[Indices, Leaf, Field
     count = int(np.count_nonzero(chosen))
     if not len(rows):
         return []
-    if count in (0, len(rows)):
+    function = decision.condition.function if isinstance(decision.condition, Apply) else None
+    parting = function if isinstance(function, Parting) else None
+    if not count or (count == len(rows) and parting is None):
         return decided(decision.then if count else decision.otherwise, rows)
     found = []
     for branch, index in ((decision.then, np.flatnonzero(chosen)), (decision.otherwise, np.flatnonzero(~chosen))):
-        taken = rows.take(index)
-        taken.known = KnownAbove(rows.known, index)
+        if parting is not None and branch is decision.then:
+            taken = parting.those(rows, index)
+        elif len(index):
+            taken = rows.take(index)
+            taken.known = KnownAbove(rows.known, index)
+        else:
+            continue
         below = decided(branch, taken)
         found += [(index[places], leaf, taken) for places, leaf, taken in below]
     return found

@@ -16,10 +16,10 @@ from holon.dataflow.following.calls import replaced
 from holon.dataflow.following.declared import kinds_of
 from holon.dataflow.following.loops.comprehensions import Misused
 from holon.dataflow.following.loops.loop import RAISES, ItemOf, Loop, Yield, effects_of
-from holon.dataflow.following.loops.stand_ins import notes_of
+from holon.dataflow.following.loops.stand_ins import notes_of, refuse_loops
 from holon.dataflow.following.loops.turns import LEFT
-from holon.dataflow.following.loops.ways import MAX_WAYS, Taken, decision_of, further_ways
-from holon.dataflow.following.path import Path
+from holon.dataflow.following.loops.ways import MAX_WAYS, decision_of, further_ways
+from holon.dataflow.following.path import Path, Turned
 from holon.dataflow.following.placeholders import leaf_of, row_of
 from holon.dataflow.following.whole_texts import keeps_texts_whole
 from holon.errors import USER_ERRORS
@@ -69,7 +69,7 @@ def _with_or_without_none(follow: Callable[[bool], Decision], asks_none: bool, c
 
 
 def _yielding_leaf(result: Any, path: Path) -> Leaf:
-    path.notes += notes_of(result, path)
+    path.notes.extend(notes_of(result, path))
     return path.effects()
 
 
@@ -136,13 +136,14 @@ def _follow(
     with_others = replaced(function)
     may_format = cache(partial(keeps_texts_whole, function, global_of))
     interned: dict[Any, Apply] = {}
-    raising: dict[Any, list[Taken]] | None = {} if called is RAISES else None
+    turned = Turned(may_raise=called is RAISES)
     while waiting:
         answers = waiting.pop()
-        path = Path(answers, asks_none, may_format, is_checked, interned, raising)
+        path = Path(answers, asks_none, may_format, is_checked, interned, turned)
         try:
             with path.being_followed():
                 result = with_others(*arguments(path))
+                path.leave_loops()
                 if path.loops:
                     raise Untraceable(LEFT)
                 leaf = end_of(result, path)
@@ -153,8 +154,9 @@ def _follow(
         except FlowError:
             raise
         except USER_ERRORS as error:
+            path.leave_loops()
             is_of_rows = path.has_none or path.has_raised or isinstance(error, LacksAttribute)
-            if is_of_rows and path.loops and raising is not None:
+            if is_of_rows and path.loops and turned.raising is not None:
                 path.keep_raising()
                 waiting.append(answers)  # once more, without that turn
                 continue
@@ -185,7 +187,6 @@ def _placed(error: Untraceable) -> Untraceable:
 def used_leaf(result: Any, path: Path) -> Leaf:
     """A result as a leaf. Raises ``Untraceable`` where the function has computed what nothing follows from."""
     leaf = leaf_of(result, path)
-    if path.notes:
-        raise Untraceable("it has a loop of which nothing follows")
+    refuse_loops(path)
     path.check_used(leaf)
     return leaf

@@ -23,7 +23,7 @@ from deploy.bench.flows.first_records import DRAWN, write  # noqa: E402
 
 JOBS = {name: name for name in DRAWN} | {"access_by_split": "access"}
 """Of each job the records that it reads."""
-FLOWS = {"dicts": "orders", "tuples": "orders", "added": "orders", "counted": "orders", "members": "orders"}
+FLOWS = dict.fromkeys(("dicts", "tuples", "added", "counted", "members", "returned", "left"), "orders")
 """The same of those that are flows alone."""
 
 

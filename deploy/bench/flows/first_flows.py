@@ -141,3 +141,29 @@ def _is_wanted(event: Order) -> bool:
 members, _wanted = _stream("orders", Order)
 _chosen = _wanted.filter(_is_wanted).key_by(lambda event: event.customer).window(WINDOW)
 _chosen.agg(lambda g: (g.key, g.count(), g.max(lambda event: len(event.items)))).sink("members-out")
+
+
+def has_dear(event: Order) -> bool:
+    for item in event.items:  # noqa: SIM110 (this is what it measures)
+        if item.price > 80:
+            return True
+    return False
+
+
+returned, _all_orders = _stream("orders", Order)
+_dear = _all_orders.filter(has_dear).key_by(lambda event: event.customer).window(WINDOW)
+_dear.agg(lambda g: (g.key, g.count(), g.max(lambda event: len(event.items)))).sink("returned-out")
+
+
+def until_many(event: Order) -> Value:
+    total = 0.0
+    for item in event.items:
+        if item.count > 3:
+            break
+        total += item.price
+    return Value(event.customer, total)
+
+
+left, _until = _stream("orders", Order)
+_parts = _until.map(until_many).key_by(lambda one: one.key).window(WINDOW)
+_parts.agg(lambda g: (g.key, g.sum(lambda one: one.value))).sink("left-out")

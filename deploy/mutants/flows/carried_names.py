@@ -76,8 +76,8 @@ OF_NAMES = (
     Mutant(
         "a loop that hands names on and inserts has no effect",
         TURNS,
-        "if not all(isinstance(note, Carries | Computed) for note in notes_in(loop.body)):",
-        "if False:",
+        "elif loop.has_effects or not (self._names or loop.exits):",
+        "elif not (self._names or loop.exits):",
         tests=NAMES,
     ),
     Mutant(

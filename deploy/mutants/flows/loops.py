@@ -14,14 +14,14 @@ OF_ITEMS = (
     Mutant(
         "elements of items have the places of the items",
         EFFECTS,
-        "part._replace(places=places[items.index[part.places]])",
+        "part._replace(places=places[index[part.places]])",
         "part._replace(places=part.places)",
         tests=TURNS,
     ),
     Mutant(
         "results of items have the places of the items",
         EFFECTS,
-        "one._replace(places=places[items.index[one.places]])",
+        "one._replace(places=places[index[one.places]])",
         "one._replace(places=one.places)",
         tests=TURNS,
     ),

@@ -66,6 +66,14 @@ class RowsFunction(ColumnFunction):
         """The results of all rows. Raises what the function raises for the first row of which it does."""
 
 
+class Parting(RowsFunction):
+    """A condition: the rows of which it is true have more fields behind it."""
+
+    @abstractmethod
+    def those(self, rows: Any, index: Any) -> Any:
+        """These rows, of which it is true, with their fields."""
+
+
 class PartOfEach(ColumnFunction):
     """An attribute of each value; equal values of a column that is numbered have it looked up once."""
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from inspect import currentframe
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from holon.dataflow.arithmetic import is_none, is_there, quotient_of, rest_of
 from holon.dataflow.code_scan import Untraceable
@@ -16,8 +16,29 @@ from holon.dataflow.following.attempts import Attempt, Failed, Value, classes_of
 from holon.dataflow.following.column_functions import ColumnFunction, Same
 from holon.dataflow.following.declared import Kinds, Member
 from holon.dataflow.following.formats import Formatted, is_marked, mark, parts_of
-from holon.dataflow.following.loops.loop import Computed, Effects, Note, effects_of
+from holon.dataflow.following.loops.loop import Computed, Effects, Loop, Note, effects_of
 from holon.dataflow.following.loops.ways import MAX_WAYS, Taken
+
+
+class Left(NamedTuple):
+    """A way of a turn that leaves its loop: its number, its conditions, and a leaf with what it computes."""
+
+    number: int
+    taken: list[Taken]
+    leaf: Effects
+
+
+class Turned:
+    """Turns of loops that are known from ways that were followed before, by their identity."""
+
+    def __init__(self, *, may_raise: bool) -> None:
+        self.raising: dict[Any, list[Taken]] | None = {} if may_raise else None
+        """The conditions of those that raise."""
+        self.left: dict[Any, Left] = {}
+        """Those that leave their loop."""
+        self.loops: dict[Any, Loop] = {}
+        """Loops that a turn may leave, by the way to them."""
+
 
 NEEDS_VALUE = "it needs the value itself (a format, a number, an item, a hash)"
 
@@ -34,20 +55,19 @@ class Path:
         asks_none: bool,
         may_format: Callable[[], bool],
         is_checked: bool,
-        interned: dict[Any, Apply] | None = None,
-        raising: dict[Any, list[Taken]] | None = None,
+        interned: dict[Any, Apply],
+        turned: Turned,
     ) -> None:
         """``interned``: the expressions of all ways of a function, so that what stands twice is evaluated once."""
         self._answers = answers
-        self._interned: dict[Any, Apply] = {} if interned is None else interned
+        self._interned = interned
         self.asks_none = asks_none
         self.is_checked = is_checked
         """Whether fields have their declared types."""
         self.is_inferred = False
         """Whether types of fields are those of expressions that they came from."""
-        self.taken: list[Taken] = []
-        self.made: list[tuple[Apply, ...]] = []
-        """Of those that stand together one has to be used: they fail for the same rows."""
+        self._taken: list[Taken] = []
+        self._made: list[tuple[Apply, ...]] = []
         self._may_format = may_format
         self._formats: list[tuple[Expression, str]] = []
         self._shown: set[int] = set()
@@ -57,47 +77,100 @@ class Path:
         """Whether it goes on with an error that a clause may catch, or none."""
         self._kinds: dict[tuple[str, ...], type] = {}
         self._own_formats: list[int] = []
-        self.notes: list[Note] = []
-        """The effects of the way, in order."""
+        self._notes: list[Note] = []
         self.loops: list[Any] = []
         """Those that are being followed, the innermost last."""
-        self.scope = object()
-        """Another one for each turn of a loop."""
+        self._scope = object()
         self._around: list[tuple[Any, ...]] = []
         self.begun = 0
         """The loops that were begun on this way."""
-        self.raising = raising
-        """The conditions of turns at which it raises, by their identity."""
+        self.depth = 0
+        """The loops of which there is an item: those that are being followed, and those that were left."""
+        self.turned = turned
+
+    @property
+    def taken(self) -> list[Taken]:
+        """The conditions of the way so far."""
+        self.leave_loops()
+        return self._taken
+
+    @property
+    def made(self) -> list[tuple[Apply, ...]]:
+        """All that it has computed. Of those that stand together one has to be used: they fail for the same rows."""
+        self.leave_loops()
+        return self._made
+
+    @property
+    def notes(self) -> list[Note]:
+        """The effects of the way, in order."""
+        self.leave_loops()
+        return self._notes
+
+    @property
+    def scope(self) -> Any:
+        """Another one for each turn of a loop."""
+        self.leave_loops()
+        return self._scope
 
     def enter(self, answers: tuple[bool, ...]) -> None:
         """Begin the way of a turn."""
-        self._around.append((self._answers, self.taken, self.made, self._nones, self._has_none, self.has_raised,
-                             self._kinds, self._own_formats, self.notes, self.scope, self.begun))  # fmt: skip
-        self._answers, self.taken, self.made, self.notes, self.scope, self.begun = answers, [], [], [], object(), 0
+        self._around.append((
+            self._answers, self._taken, self._made, self._nones, self._has_none, self.has_raised, self._kinds,
+            self._own_formats, self._notes, self._scope, self.begun, self.depth,
+        ))  # fmt: skip
+        self._answers, self._taken, self._made, self._notes, self._scope, self.begun = answers, [], [], [], object(), 0
         self._nones, self._kinds, self._own_formats = dict(self._nones), dict(self._kinds), []
 
     def leave(self) -> list[Taken]:
         """Go back to the way around; gives the conditions of the turn."""
-        taken = self.taken
-        (self._answers, self.taken, self.made, self._nones, self._has_none, self.has_raised,
-         self._kinds, self._own_formats, self.notes, self.scope, self.begun) = self._around.pop()  # fmt: skip
+        taken = self._taken
+        (self._answers, self._taken, self._made, self._nones, self._has_none, self.has_raised, self._kinds,
+         self._own_formats, self._notes, self._scope, self.begun, self.depth) = self._around.pop()  # fmt: skip
         return taken
 
-    def turn(self, answers: tuple[bool, ...]) -> Any:
-        """The identity of a turn of the innermost loop, the same each time that this way is followed."""
-        around = [(each[0], each[-1]) for each in self._around]
-        return (*around, (self._answers, self.begun), answers)
+    def leave_loops(self) -> None:
+        """Where a turn has left its loop (``break``, ``return``), go on with the way around, with all that it knows."""
+        while self.loops and self.loops[-1].is_left():
+            self.loops.pop().leave()
+
+    def go_on_behind(self, condition: Apply, loop: Loop, number: int) -> Left:
+        """The turn has left its loop by one of the ways of that: this is a condition of the way around."""
+        known = self._nones, self._has_none, self.has_raised, self._kinds, self.depth
+        formats, notes, made = self._own_formats, self._notes, self._made
+        taken = self.leave()
+        if not self.answers_next():
+            raise Untraceable("it goes other ways each time that it is followed")
+        self._keep(condition, True)
+        self._nones, self._has_none, self.has_raised, self._kinds, self.depth = known
+        self._own_formats = [*self._own_formats, *formats]
+        self._notes = [*self._notes, loop, *notes]
+        used = set(map(id, with_arguments([one.condition for one in taken])))
+        computed = [each[0] for each in made if used.isdisjoint(map(id, each))]
+        return Left(number, taken, effects_of([Computed(computed)] if computed else [], exit=number))
+
+    def stays(self, condition: Apply) -> bool:
+        """Whether no turn goes a way that leaves its loop; then that is a condition of this way."""
+        if self.answers_next():
+            return False
+        self._keep(condition, False)
+        return True
+
+    def answers_next(self) -> bool:
+        """The answer of the next condition."""
+        number = len(self._taken)
+        return self._answers[number] if number < len(self._answers) else True
+
+    def _keep(self, condition: Expression, answer: bool) -> None:
+        self._taken.append(Taken(condition, answer, tuple(one for made in self._made for one in made)))
 
     def is_within(self, scope: Any) -> bool:
         """Whether it is the scope of this way, or of one around it."""
-        return scope is self.scope or any(scope is each[-2] for each in self._around)
+        return scope is self.scope or any(scope is each[9] for each in self._around)
 
     def keep_raising(self) -> None:
         """When this way is followed again, the turn that goes on raises, and is not taken."""
-        taken, answers = self.taken, self._answers
-        self.leave()
-        assert self.raising is not None
-        self.raising[self.turn(answers)] = taken
+        assert self.turned.raising is not None
+        self.turned.raising[self.loops[-1].turn] = self.leave()
 
     def computed_before(self) -> tuple[Apply, ...]:
         """The values that Python has computed so far on this way, and those that it has formatted."""
@@ -110,8 +183,8 @@ class Path:
         number = len(self.taken)
         if number > MAX_WAYS:  # each parts the way, so there are more of them: a loop by ``while`` is without end here
             raise Untraceable(f"it has more than {MAX_WAYS} ways through it")
-        answer = self._answers[number] if number < len(self._answers) else True
-        self.taken.append(Taken(condition, answer, tuple(one for made in self.made for one in made)))
+        answer = self.answers_next()
+        self._keep(condition, answer)
         return answer
 
     def is_none(self, field: Field) -> bool:
@@ -208,6 +281,7 @@ class Path:
     def format(self, expression: Expression, spec: str) -> str:
         """A mark in place of a formatted value."""
         self.refuse_within_try("formats a text")
+        self.leave_loops()
         if is_marked(spec) or "{" in spec or "}" in spec or not self._may_format():
             raise Untraceable(NEEDS_VALUE)
         self._own_formats.append(len(self._formats))
@@ -234,14 +308,18 @@ class Path:
 
     def unused(self, leaf: Leaf) -> Sequence[Apply]:
         """Expressions of this way that nothing follows from. Raises ``Untraceable`` for such a formatted text."""
-        used = [*expressions_of(leaf), *(one.condition for one in self.taken)]
-        for each in used:  # grows
-            used += each.arguments if isinstance(each, Apply) else ()
-        known = set(map(id, used))
+        known = set(map(id, with_arguments([*expressions_of(leaf), *(one.condition for one in self.taken)])))
         is_shown = self._shown.issuperset(self._own_formats)
         if not is_shown:
             raise Untraceable("a text that it formats is not used")
         return [made[0] for made in self.made if known.isdisjoint(map(id, made))]
+
+
+def with_arguments(found: list[Expression]) -> list[Expression]:
+    """These expressions, and all that they are computed of."""
+    for each in found:  # grows
+        found += each.arguments if isinstance(each, Apply) else ()
+    return found
 
 
 def key_of(one: Any) -> Any:

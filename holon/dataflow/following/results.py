@@ -22,8 +22,18 @@ from holon.dataflow.expressions import (
     leaf_column,
 )
 from holon.dataflow.following.column_functions import as_list
-from holon.dataflow.following.loops.items import Items
-from holon.dataflow.following.loops.loop import Carries, Computed, Effects, Loop, Yield, notes_in
+from holon.dataflow.following.loops.ends import turns_of
+from holon.dataflow.following.loops.loop import (
+    CarriedOf,
+    Carries,
+    Computed,
+    Effects,
+    ItemOf,
+    Loop,
+    PlaceOf,
+    Yield,
+    notes_in,
+)
 from holon.dataflow.following.path import expressions_of
 from holon.dataflow.rows import OBJECTS, VALUE, Rows
 from holon.formats.batch import Column
@@ -114,9 +124,10 @@ def _yields(decision: Decision, rows: Fields) -> _Results:
                 case Yield():
                     blocks.append(_Results(places, [(np.arange(len(places)), note.value, taken)]))
                 case Loop():
-                    items = Items(note, taken)
-                    inner = _yields(note.body, items)
-                    blocks.append(_Results(places[items.index[inner.rows]], inner.ends))
+                    if not note.is_silent:
+                        items, index = turns_of(note, taken)
+                        inner = _yields(note.body, items)
+                        blocks.append(_Results(places[index[inner.rows]], inner.ends))
                 case Carries():
                     pass
                 case _:
@@ -155,9 +166,14 @@ def _joined_field(name: str, ends: Ends, rows: Rows | None, count: int) -> Colum
     if len(ends) == 1:
         return leaf_column(ends[0][1].result[name], ends[0][2])  # type: ignore[index]
     leaves = [leaf.result[name] for _, leaf, _ in ends]  # type: ignore[index]
-    paths = {one.result.path if isinstance(one.result, Field) else None for one in leaves}
+    paths = {one.result.path if isinstance(one.result, Field) and _is_of_rows(one.result) else None for one in leaves}
     if rows is not None and len(paths) == 1 and None not in paths:
         return leaf_column(leaves[0], rows)
     return joined(
         [(index, leaf_column(one, taken)) for one, (index, _, taken) in zip(leaves, ends, strict=True)], count
     )
+
+
+def _is_of_rows(field: Field) -> bool:
+    """Whether it is no field of an item, which each way has for itself."""
+    return not any(isinstance(part, CarriedOf | ItemOf | PlaceOf) for part in field.path)

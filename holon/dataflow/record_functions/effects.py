@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holon.dataflow.expressions import Decision, Fields, decided, evaluate, in_order, joined, leaf_column
 from holon.dataflow.following.column_functions import as_list, packed
-from holon.dataflow.following.loops.items import Items
+from holon.dataflow.following.loops.ends import turns_of
 from holon.dataflow.following.loops.loop import Carries, Computed, Effects, Loop, WayRaises
 from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.record_functions.stand_ins import EVENT_TIME, Emit, Insert
@@ -85,18 +85,27 @@ def _noted(decision: Decision, rows: Fields) -> _Found:
                     for one in note.expressions:
                         evaluate(one, taken)
                 case Loop():
-                    items = Items(note, taken)
-                    found = _noted(note.body, items)
+                    found = _of_turns(note, places, taken)
                     for state, part in found.inserts.items():
-                        inserts.setdefault(state, []).append(part._replace(places=places[items.index[part.places]]))
+                        inserts.setdefault(state, []).append(part)
                     for output, pieces in found.outputs.items():
-                        one = _in_one(pieces)
-                        outputs.setdefault(output, []).append(one._replace(places=places[items.index[one.places]]))
+                        outputs.setdefault(output, []).extend(pieces)
                 case Carries():
                     pass
                 case _:
                     raise AssertionError(note)
     return _Found({state: _joined(parts) for state, parts in inserts.items()}, outputs)
+
+
+def _of_turns(loop: Loop, places: Places, rows: Fields) -> _Found:
+    """The effects of a loop, of each output in one piece."""
+    if loop.is_silent:
+        return _Found({}, {})
+    items, index = turns_of(loop, rows)
+    found = _noted(loop.body, items)
+    inserts = {state: part._replace(places=places[index[part.places]]) for state, part in found.inserts.items()}
+    outputs = {output: _in_one(pieces) for output, pieces in found.outputs.items()}
+    return _Found(inserts, {name: [one._replace(places=places[index[one.places]])] for name, one in outputs.items()})
 
 
 def _emitted(one: Emit, places: Places, rows: Fields) -> _Results:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import Texts
 from holon.dataflow.expressions import (
+    Apply,
     Branch,
     Constant,
     Decision,
@@ -28,7 +29,7 @@ from holon.dataflow.expressions import (
     leaf_column,
     rows_of,
 )
-from holon.dataflow.following.column_functions import ColumnFunction, RowsFunction, as_list, packed
+from holon.dataflow.following.column_functions import ColumnFunction, Parting, RowsFunction, as_list, packed
 from holon.dataflow.following.loops.gathered import Gathered, Path
 from holon.dataflow.following.loops.loop import CarriedOf, Carries, Computed, Effects, Loop, WayRaises
 from holon.formats.batch import Column
@@ -38,10 +39,19 @@ FEW = 16
 
 
 class Carried(NamedTuple):
-    """By name: the value ``before`` the turn of each item, and the one of each row ``behind`` its last turn."""
+    """By name: the value ``before`` the turn of each item, and the one of each row ``behind`` its last turn.
+
+    ``exits``: the way by which a turn of each row leaves the loop, -1: none does; ``places``: of that item among all.
+    Items behind it have any value, as have such rows behind the loop.
+    """
 
     before: Sequence[Column]
     behind: tuple[Column, ...]
+    exits: Places
+    places: Places
+
+
+Places = NDArray[np.int64]
 
 
 class _Group(NamedTuple):
@@ -66,11 +76,12 @@ class _Turn(Gathered):
 
 def carried_through(loop: Loop, items: Fields, rows: Fields, offsets: NDArray[np.int64]) -> Carried:
     """The values of names before each turn and behind the last one. Raises what a turn raises."""
+    exits, left_at = np.full(len(rows), -1), np.zeros(len(rows), np.int64)
     lengths = np.diff(offsets)
     groups = [_Group(np.arange(len(rows)), [evaluate(one, rows) for one in loop.carried])]
     before: list[_Group] = []
     behind: list[_Group] = []
-    single = _Single(loop, items)
+    single = _Single(loop, items, exits, left_at)
     turn = 0
     while groups:
         further: list[_Group] = []
@@ -81,7 +92,12 @@ def carried_through(loop: Loop, items: Fields, rows: Fields, offsets: NDArray[np
             if len(left.rows) > FEW:
                 places = offsets[left.rows] + turn
                 before.append(_Group(places, left.values))
-                further += _after(loop, _Turn(items, places, loop.item.depth, left.values), left.rows)
+                for found, leaf, taken in decided(loop.body, _Turn(items, places, loop.item.depth, left.values)):
+                    values = _left_by(leaf, taken) if len(found) else None
+                    if values is not None:
+                        further.append(_Group(left.rows[found], values))
+                    elif len(found):
+                        exits[left.rows[found]], left_at[left.rows[found]] = leaf.exit, places[found]  # type: ignore[union-attr]
             elif len(left.rows):
                 single.take(left, offsets, turn)
         groups, turn = _in_common(further), turn + 1
@@ -89,6 +105,8 @@ def carried_through(loop: Loop, items: Fields, rows: Fields, offsets: NDArray[np
     return Carried(
         [_column([*before, *single.before], name, len(items)) for name in names],
         tuple(_column([*behind, *single.behind], name, len(rows)) for name in names),
+        exits,
+        left_at,
     )
 
 
@@ -98,21 +116,29 @@ def _some(group: _Group, places: Indices) -> _Group:
 
 def _column(groups: Sequence[_Group], name: int, rows: int) -> Column:
     parts = [(group.rows, group.values[name]) for group in groups if len(group.rows)]
-    return joined(parts, rows) if parts else []
+    if not parts:
+        return []
+    found = np.concatenate([index for index, _ in parts])
+    if len(found) == rows:
+        return joined(parts, rows)
+    ends = np.cumsum([len(index) for index, _ in parts])
+    places = np.split(np.arange(len(found)), ends[:-1])
+    number = np.zeros(rows, np.intp)  # others have any value
+    number[found] = np.arange(len(found))
+    return rows_of(joined(list(zip(places, [column for _, column in parts], strict=True)), len(found)), number)
 
 
-def _after(loop: Loop, turn: _Turn, rows: Indices) -> list[_Group]:
-    """The values that the ways of a turn leave."""
-    found = []
-    for places, leaf, taken in decided(loop.body, turn):
-        if len(places):
-            carries = _evaluated(leaf, lambda one, taken=taken: evaluate(one, taken))
-            found.append(_Group(rows[places], [leaf_column(one, taken) for one in carries.values]))
-    return found
+def _left_by(leaf: Leaf, taken: Fields) -> list[Column] | None:
+    """The values that a way of a turn leaves in names; None: it leaves the loop."""
+    carries = _evaluated(leaf, lambda one: evaluate(one, taken))
+    return None if carries is None else [leaf_column(one, taken) for one in carries.values]
 
 
-def _evaluated(leaf: Leaf, of: Callable[[Expression], Any]) -> Carries:
-    """The values that a way leaves; those that it computes and does not use are computed, since they may fail."""
+def _evaluated(leaf: Leaf, of: Callable[[Expression], Any]) -> Carries | None:
+    """The values that a way leaves in names, None: it leaves the loop.
+
+    Those that it computes and does not use are computed, since they may fail.
+    """
     assert isinstance(leaf, Effects)
     if leaf.raises:
         raise WayRaises
@@ -120,7 +146,10 @@ def _evaluated(leaf: Leaf, of: Callable[[Expression], Any]) -> Carries:
         if isinstance(note, Computed):
             for one in note.expressions:
                 of(one)
-    return next(note for note in leaf.notes if isinstance(note, Carries))
+    return None if leaf.exit is not None else next((one for one in leaf.notes if isinstance(one, Carries)), _NOTHING)
+
+
+_NOTHING = Carries(())
 
 
 def _in_common(groups: Sequence[_Group]) -> list[_Group]:
@@ -146,8 +175,9 @@ def _type_of(column: Column) -> Any:
 class _Single:
     """Rows that go by themselves: their expressions are evaluated by value."""
 
-    def __init__(self, loop: Loop, items: Fields) -> None:
-        self._loop, self._items = loop, items
+    def __init__(self, loop: Loop, items: Fields, exits: Places, left_at: Places) -> None:
+        self._loop, self._items, self._exits, self._left_at = loop, items, exits, left_at
+        self._has_inner_exits = _parts(loop.body)
         self._fields: dict[Path, list[Any]] = {}
         self.before: list[_Group] = []
         self.behind: list[_Group] = []
@@ -159,12 +189,19 @@ class _Single:
             for place in range(int(offsets[row]) + turn, int(offsets[row + 1])):
                 places.append(place)
                 before.append(values)
-                values = self._after(self._loop.body, place, values)
+                found = self._after(self._loop.body, place, values)
+                if type(found) is int:
+                    self._exits[row], self._left_at[row] = found, place
+                    break
+                values = found
             behind.append(values)
         self.before.append(_group(places, before))
         self.behind.append(_group(rows, behind))
 
-    def _after(self, body: Decision, place: int, values: list[Any]) -> list[Any]:
+    def _after(self, body: Decision, place: int, values: list[Any]) -> Any:
+        """The values that a turn leaves in names, or the way by which it leaves the loop."""
+        if self._has_inner_exits:
+            return self._after_by_columns(place, values)
         known: dict[Expression, Any] = {}
 
         def value(one: Expression) -> Any:
@@ -174,7 +211,16 @@ class _Single:
 
         while isinstance(body, Branch):
             body = body.then if value(body.condition) else body.otherwise
-        return [value(one.result) for one in _evaluated(body, value).values]  # type: ignore[arg-type]
+        carries = _evaluated(body, value)
+        return body.exit if carries is None else [value(one.result) for one in carries.values]  # type: ignore[union-attr, arg-type]
+
+    def _after_by_columns(self, place: int, values: list[Any]) -> Any:
+        columns = [packed([each]) for each in values]
+        ((_, leaf, taken),) = decided(
+            self._loop.body, _Turn(self._items, np.array([place]), self._loop.item.depth, columns)
+        )
+        found = _left_by(leaf, taken)
+        return leaf.exit if found is None else [as_list(one)[0] for one in found]  # type: ignore[union-attr]
 
     def _value(self, one: Expression, place: int, values: list[Any], value: Callable[[Expression], Any]) -> Any:
         if isinstance(one, Constant):
@@ -189,6 +235,14 @@ class _Single:
             columns = [packed([each]) for each in values]
             return as_list(evaluate(one, _Turn(self._items, np.array([place]), self._loop.item.depth, columns)))[0]
         return one.function(*map(value, one.arguments))
+
+
+def _parts(body: Decision) -> bool:
+    """Whether rows have more fields behind a condition of the turn."""
+    if isinstance(body, Leaf):
+        return False
+    is_one = isinstance(body.condition, Apply) and isinstance(body.condition.function, Parting)
+    return is_one or _parts(body.then) or _parts(body.otherwise)
 
 
 def _group(rows: list[int], values: list[list[Any]]) -> _Group:

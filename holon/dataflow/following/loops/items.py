@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holon.dataflow.expressions import Fields, evaluate
+from holon.dataflow.expressions import Fields, Indices, evaluate
 from holon.dataflow.following.loops.carrying import Carried, carried_through
 from holon.dataflow.following.loops.gathered import Gathered, Path
 from holon.dataflow.following.loops.loop import CarriedOf, ItemOf, Loop, PlaceOf
@@ -21,7 +21,7 @@ class Items(Gathered):
         """Raises what Python raises before the first item, for a row that is no list, and ``check_ends``."""
         for one in loop.before:
             evaluate(one, rows)
-        self._depth, self._rows, self._loop = loop.item.depth, rows, loop
+        self.depth, self._rows, self._loop = loop.item.depth, rows, loop
         self._source = source_of(loop.iterable, rows)
         self._through: Carried | None = None
         if not may_be_ragged:
@@ -30,16 +30,16 @@ class Items(Gathered):
         self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         super().__init__(rows, np.repeat(np.arange(len(rows)), lengths))
 
-    def check_ends(self) -> None:
-        """Raise what Python raises behind the last item of a row."""
-        self._source.check_ends()
+    def check_ends(self, rows: Indices | None = None) -> None:
+        """Raise what Python raises behind the last item of a row; ``rows``: of these."""
+        self._source.check_ends(rows)
 
     def field(self, path: Path) -> Column:
         """The column of a field of the items, or of their rows."""
         first = path[0] if path else None
-        if isinstance(first, CarriedOf) and first.depth == self._depth:
+        if isinstance(first, CarriedOf) and first.depth == self.depth:
             return self.carried().before[first.number]
-        if isinstance(first, PlaceOf) and first.depth == self._depth:
+        if isinstance(first, PlaceOf) and first.depth == self.depth:
             return places_within(self._source.lengths)
         return self._source.of_items(path[1:]) if self._is_own(path) else super().field(path)
 
@@ -60,4 +60,4 @@ class Items(Gathered):
         return self._source.names_within(path[1:]) if self._is_own(path) else super().names_within(path)
 
     def _is_own(self, path: Path) -> bool:
-        return bool(path) and isinstance(path[0], ItemOf) and path[0].depth == self._depth
+        return bool(path) and isinstance(path[0], ItemOf) and path[0].depth == self.depth

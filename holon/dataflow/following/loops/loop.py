@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from holon.dataflow.expressions import Apply, Decision, Expression, Leaf
+from holon.dataflow.following.column_functions import Parting
 
 
 class ItemOf(str):
@@ -96,10 +97,14 @@ class Carries(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effects(Leaf):
-    """The notes of one way, in order. ``raises``: the function may raise there."""
+    """The notes of one way, in order. ``raises``: the function may raise there.
+
+    ``exit``: the number of the way by which a turn leaves its loop; None: another turn may come.
+    """
 
     notes: tuple[Note, ...] = ()
     raises: bool = False
+    exit: int | None = None
 
 
 RAISES = Effects((), raises=True)
@@ -110,16 +115,17 @@ class WayRaises(Exception):
     """A row has a way on which the function may raise."""
 
 
-def effects_of(notes: Sequence[Note]) -> Effects:
+def effects_of(notes: Sequence[Note], exit: int | None = None) -> Effects:
     """The leaf of a way, of which all that its notes use are the result."""
-    return Effects(tuple(leaf for note in notes for leaf in note.leaves), notes=tuple(notes))
+    return Effects(tuple(leaf for note in notes for leaf in note.leaves), notes=tuple(notes), exit=exit)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Loop:
     """``body`` for each item of ``iterable``; its leaves are ``Effects``.
 
     ``before``: what Python computes before the first turn, so a row of it that fails raises although it has no items.
+    Where turns leave it, it is the same one on all ways of a function, and has its body once all turns were followed.
     """
 
     item: ItemOf
@@ -128,6 +134,17 @@ class Loop:
     before: tuple[Apply, ...]
     carried: tuple[Expression, ...] = ()
     """The values before the first turn of the names that turns hand on."""
+    exits: list[Sequence[Parting]] = field(default_factory=list)
+    """Of each way of a turn that leaves it, by which ways loops within the turn were left before."""
+    ends: Apply | None = None
+    """How it ends for each row, where a turn may leave it."""
+    has_effects: bool = True
+    """Whether more comes of a turn than names that it hands on, and values that it does not use."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether all that comes of it is how it ends."""
+        return bool(self.exits) and not self.has_effects
 
     @property
     def expressions(self) -> Sequence[Expression]:
@@ -138,6 +155,11 @@ class Loop:
     def leaves(self) -> Sequence[Leaf]:
         """The same as leaves."""
         return list(map(Leaf, self.expressions))
+
+
+def has_effects(body: Decision) -> bool:
+    """Whether more comes of a turn than names that it hands on, and values that it does not use."""
+    return not all(isinstance(one, Carries | Computed) or (type(one) is Loop and one.exits) for one in notes_in(body))
 
 
 def notes_in(decision: Decision) -> Iterator[Any]:

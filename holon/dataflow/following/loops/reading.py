@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from types import CodeType
+from typing import NamedTuple
 
 from holon.dataflow.following.nested_code import exception_entries
 
@@ -42,7 +43,8 @@ def check_loops(code: CodeType) -> None:
     bodies = {loop: _body(loop, after) for loop in loops}
     for loop, body in bodies.items():
         stored = {steps[at].argval for at in body if steps[at].opname in _STORES}
-        apart = set(body).union(*(other for other in bodies.values() if loop not in other))  # functions made there end
+        apart = body.union(*(other for other in bodies.values() if loop not in other))  # functions made there end
+        apart |= _only_behind(loop, body, after)  # no turn comes after them
         held = {step.argval for at, step in enumerate(steps) if step.opname == "LOAD_CLOSURE" and at not in apart}
         cells = {*code.co_cellvars, *code.co_freevars}
         if handed_on := sorted(stored & (held | (read[loop] & cells))):
@@ -54,14 +56,30 @@ def hands_on(name: str) -> HandsOn:
     return HandsOn(f"a loop hands {name!r} on, from item to item or to the code behind it")
 
 
+class Body(NamedTuple):
+    """A loop as its code has it.
+
+    ``handed_on``: the names that turns hand on. ``inside``: all places of code from which another turn may come; of a
+    loop that no turn leaves it is empty.
+    """
+
+    handed_on: tuple[str, ...]
+    inside: frozenset[int]
+
+
 @lru_cache(1024)
-def handed_on(code: CodeType, offset: int) -> tuple[str, ...]:
-    """The names that turns hand on, of the loop whose next turn begins at this offset of the code."""
+def read_body(code: CodeType, offset: int) -> Body:
+    """The loop whose next turn begins at this offset of the code."""
     steps = [step for step in dis.get_instructions(code) if step.opname not in ("EXTENDED_ARG", "CACHE")]
     (loop,) = (number for number, step in enumerate(steps) if step.offset == offset)
     after = _successors(code, steps)
-    stored = {steps[at].argval for at in _body(loop, after) if steps[at].opname in _STORES}
-    return tuple(sorted(stored & _read_from(steps, after)[loop]))
+    body = _body(loop, after)
+    stored = {steps[at].argval for at in body if steps[at].opname in _STORES}
+    is_left = bool(_ways_out(loop, body, after))
+    within = {loop, *body}
+    ends = [*(step.offset for step in steps[1:]), len(code.co_code)]
+    inside = {place for at in within for place in range(steps[at].offset, ends[at])} if is_left else ()
+    return Body(tuple(sorted(stored & _read_from(steps, after)[loop])), frozenset(inside))
 
 
 def _check_objects(steps: Sequence[dis.Instruction]) -> None:
@@ -117,22 +135,36 @@ def _read_from(steps: Sequence[dis.Instruction], after: Sequence[Sequence[int]])
 
 
 def _body(loop: int, after: Sequence[Sequence[int]]) -> set[int]:
-    """The instructions of a turn: those that the loop's begin leads to, and that lead back to it."""
-    begin = after[loop][0]
-    reached = set(_reached(begin, after, loop))
+    """The instructions of a turn behind which another may come: those that lead back to the loop's begin.
+
+    The one before the begin makes the iterator. Those that leave the loop are none of them.
+    """
     before: list[list[int]] = [[] for _ in after]
     for number, found in enumerate(after):
         for one in found:
             before[one].append(number)
-    return reached & set(_reached(loop, before, None))
-
-
-def _reached(begin: int, after: Sequence[Sequence[int]], end: int | None) -> Iterator[int]:
-    """All that one instruction leads to, itself too, and not beyond the end."""
-    waiting, seen = [begin], {begin}
+    waiting = [one for one in before[loop] if one != loop - 1]
+    seen = {loop, *waiting}
     while waiting:
         one = waiting.pop()
-        yield one
-        if one != end:
-            waiting += [each for each in after[one] if each not in seen]
-            seen.update(after[one])
+        waiting += [each for each in before[one] if each not in seen]
+        seen.update(before[one])
+    return seen - {loop}
+
+
+def _ways_out(loop: int, body: set[int], after: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
+    """The steps from one instruction to another by which a turn leaves its loop."""
+    found = {(at, one) for at in body for one in after[at] if one != loop and one not in body}
+    return found if after[loop][0] in body or after[loop][0] == loop else {(loop, after[loop][0])}
+
+
+def _only_behind(loop: int, body: set[int], after: Sequence[Sequence[int]]) -> set[int]:
+    """The instructions that run only once a turn has left the loop."""
+    ways_out = _ways_out(loop, body, after)
+    waiting, seen = [0], {0}
+    while waiting:
+        one = waiting.pop()
+        found = [each for each in after[one] if each not in seen and (one, each) not in ways_out]
+        waiting += found
+        seen.update(found)
+    return set(range(len(after))) - seen

@@ -28,6 +28,7 @@ from holon.dataflow.expressions import (
 )
 from holon.dataflow.following.column_functions import RowsFunction, as_list, packed
 from holon.dataflow.following.loops.comprehensions import MadeList
+from holon.dataflow.following.loops.ends import endings_of, turns_of
 from holon.dataflow.following.loops.items import Items
 from holon.dataflow.following.loops.loop import Carries, Computed, Effects, Loop, WayRaises, Yield
 from holon.dataflow.following.path import Path, key_of
@@ -130,7 +131,9 @@ class Folded(RowsFunction):
 
     def of_rows(self, rows: Fields) -> Column:
         """Raises what a turn raises."""
-        return Items(self._loop, rows).carried().behind if len(rows) else tuple([] for _ in self._loop.carried)
+        if not len(rows):
+            return tuple([] for _ in self._loop.carried)
+        return endings_of(self._loop, rows).behind() if self._loop.exits else Items(self._loop, rows).carried().behind
 
 
 def _key_of(one: Any) -> Hashable:
@@ -141,7 +144,7 @@ def _key_of(one: Any) -> Hashable:
     if isinstance(one, Effects):
         notes = one.notes
         each = (_key_of(note) if isinstance(note, Loop) else tuple(map(_key_of, note.leaves)) for note in notes)
-        return ("notes", *map(type, notes), *each)
+        return ("notes", one.exit, *map(type, notes), *each)
     if isinstance(one, Leaf):
         below = one.result
         if isinstance(below, Mapping):
@@ -175,9 +178,10 @@ def _of_body(body: Decision, items: Fields) -> tuple[Indices, Column]:
                 case Yield():
                     parts.append((places, leaf_column(note.value, taken)))
                 case Loop():
-                    inner = Items(note, taken)
-                    at, values = _of_body(note.body, inner)
-                    parts.append((places[inner.index[at]], values))
+                    if not note.is_silent:
+                        inner, index = turns_of(note, taken)
+                        at, values = _of_body(note.body, inner)
+                        parts.append((places[index[at]], values))
                 case Carries():
                     pass
                 case _:
@@ -207,7 +211,8 @@ def _lazily_of(body: Decision, item: Fields) -> Iterator[Any]:
             raise WayRaises
         for note in leaf.notes:
             if isinstance(note, Loop):
-                yield from _lazily(note, taken)
+                if not note.exits:  # others yield nothing
+                    yield from _lazily(note, taken)
             elif isinstance(note, Yield):
                 yield from as_list(leaf_column(note.value, taken))
             elif isinstance(note, Computed):

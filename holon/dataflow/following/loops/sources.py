@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.structs.columns import Lists
 from holon.columnar.structs.lazy import ObjectColumn
-from holon.dataflow.expressions import Apply, Expression, Field, Fields, evaluate, rows_of
+from holon.dataflow.expressions import Apply, Expression, Field, Fields, Indices, evaluate, rows_of
 from holon.dataflow.following.column_functions import ColumnFunction, as_list, packed
 from holon.dataflow.following.loops.gathered import Path
 from holon.formats.batch import Column
@@ -30,8 +30,11 @@ class Source(Protocol):
     lengths: NDArray[np.int64]
     """How many items each row has."""
 
-    def check_ends(self) -> None:
-        """Raise what Python raises behind the last item of the first row whose lists of a strict zip differ."""
+    def check_ends(self, rows: Indices | None = None) -> None:
+        """Raise what Python raises behind the last item of the first row whose lists of a strict zip differ.
+
+        ``rows``: those that come so far; None: all.
+        """
         ...
 
     def of_items(self, rest: Path) -> Column:
@@ -64,7 +67,7 @@ class _Items:
         self._own: dict[Path, Column] = {}
         self.lengths = self._lengths()
 
-    def check_ends(self) -> None:
+    def check_ends(self, rows: Indices | None = None) -> None:
         """Other rows are refused before."""
 
     def _columns_at(self, rest: Path) -> Lists | None:
@@ -111,8 +114,8 @@ class _Arranged:
     def __init__(self, source: Source, lengths: NDArray[np.int64], places: NDArray[np.int64]) -> None:
         self._source, self.lengths, self._places = source, lengths, places
 
-    def check_ends(self) -> None:
-        self._source.check_ends()
+    def check_ends(self, rows: Indices | None = None) -> None:
+        self._source.check_ends(rows)
 
     def of_items(self, rest: Path) -> Column:
         return rows_of(self._source.of_items(rest), self._places)
@@ -146,9 +149,10 @@ class _Zip:
         self._all = [one.lengths for one in sources] if is_strict else []
         self._sources = [_first_of(one, self.lengths) for one in sources]
 
-    def check_ends(self) -> None:
-        differing = sum((one != self.lengths for one in self._all), np.zeros(len(self.lengths), np.bool_))
-        for row in np.flatnonzero(differing)[:1].tolist():
+    def check_ends(self, rows: Indices | None = None) -> None:
+        none = np.zeros(len(self.lengths), np.bool_)
+        differing = np.flatnonzero(sum((one != self.lengths for one in self._all), none))
+        for row in (differing if rows is None else differing[np.isin(differing, rows)])[:1].tolist():
             list(zip(*(range(int(one[row])) for one in self._all), strict=True))
 
     def of_items(self, rest: Path) -> Column:

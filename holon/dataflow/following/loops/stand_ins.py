@@ -11,7 +11,7 @@ from typing import Any
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.following.column_functions import ColumnFunction, MadeAnew
 from holon.dataflow.following.loops.comprehensions import MadeList
-from holon.dataflow.following.loops.loop import Computed, Loop, Note, Yield, notes_in
+from holon.dataflow.following.loops.loop import Carries, Computed, Loop, Note, Yield, notes_in
 from holon.dataflow.following.loops.reducing import Reduction, loop_of_list, made_anew
 from holon.dataflow.following.loops.turns import Turns, consumes
 from holon.dataflow.following.loops.views import Loopable
@@ -133,14 +133,19 @@ def _reduced(name: str, function: Callable[..., Any], items: Iterable[Any], furt
 
 def notes_of(results: Any, path: Path) -> Sequence[Note]:
     """The results of a function that gives any number of them: items of a row, or so many values."""
-    if path.notes:
-        raise Untraceable("it has a loop of which nothing follows")
+    refuse_loops(path)
     items = results if type(results) is MadeList else _items_of((results,), {}, "")
     if items is not None:
         return [loop_of(items, path)]
     if type(results) not in (list, tuple):
         raise Untraceable(f"it gives a {type(results).__name__}, and no list of results")
     return [Yield(leaf_of(one, path)) for one in results]
+
+
+def refuse_loops(path: Path) -> None:
+    """Raise ``Untraceable`` where a loop has been followed that has no effect; one that is left decides of the way."""
+    if not all(type(note) is Loop and note.exits for note in path.notes):
+        raise Untraceable("it has a loop of which nothing follows")
 
 
 def loop_of(items: Iterable[Any], path: Path) -> Loop:
@@ -151,9 +156,9 @@ def loop_of(items: Iterable[Any], path: Path) -> Loop:
     _take_all(items, path)
     made = path.notes[begin:]
     del path.notes[begin:]
-    if len(made) != 1 or not isinstance(made[0], Loop):
+    if len(made) != 1 or not isinstance(made[0], Loop) or made[0].exits:
         raise Untraceable("it has a generator expression over what is no list of the record")
-    if not all(isinstance(note, Yield | Computed | Loop) for note in notes_in(made[0].body)):
+    if not all(isinstance(note, Carries | Yield | Computed | Loop) for note in notes_in(made[0].body)):
         raise Untraceable("it inserts or emits within an expression")
     return made[0]
 

@@ -13,14 +13,15 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from holon.dataflow.code_scan import Untraceable, is_constant
-from holon.dataflow.expressions import Expression, Field, Leaf
+from holon.dataflow.expressions import Apply, Expression, Field, Leaf
 from holon.dataflow.following.loops.carrying import PartOf
 from holon.dataflow.following.loops.comprehensions import MadeList, list_of
+from holon.dataflow.following.loops.ends import Ends, LeftBy
 from holon.dataflow.following.loops.locals import give
-from holon.dataflow.following.loops.loop import RAISES, CarriedOf, Carries, Computed, ItemOf, Loop, Yield, notes_in
-from holon.dataflow.following.loops.reading import handed_on, hands_on
+from holon.dataflow.following.loops.loop import RAISES, CarriedOf, Carries, ItemOf, Loop, Yield, has_effects
+from holon.dataflow.following.loops.reading import hands_on, read_body
 from holon.dataflow.following.loops.reducing import Folded, Reduction
-from holon.dataflow.following.loops.ways import MAX_WAYS, Taken, decision_of, further_ways
+from holon.dataflow.following.loops.ways import MAX_WAYS, Taken, decision_of, further_ways, partings_of
 from holon.dataflow.following.parts import parts_at_none
 from holon.dataflow.following.path import Path, expressions_of
 
@@ -68,6 +69,12 @@ class Turns:
         self._is_inner = False
         """Whether the loop is within another one of the same comprehension."""
         self._scope = over.path.scope
+        self._frame: FrameType | None = None
+        """Of a loop that a turn may leave."""
+        self._inside: frozenset[int] = frozenset()
+        """The places of its code from which another turn may come."""
+        self.at: Any = None
+        """The way to it, the same each time that this way is followed."""
         self._waiting: list[tuple[bool, ...]] | None = None
         self._ways: list[tuple[list[Taken], Leaf]] = []
         self._answers: tuple[bool, ...] | None = None
@@ -92,24 +99,47 @@ class Turns:
         give(frame, {name: self._value(field) for name, field in zip(self._names, found, strict=True)})
         return self._make(Field((self._item,)))
 
+    @property
+    def turn(self) -> Any:
+        """The identity of the turn that goes on."""
+        return self.at, self._answers
+
+    def is_left(self) -> bool:
+        """Whether the function has gone on to code behind the loop, within a turn."""
+        return self._frame is not None and self._frame.f_lasti not in self._inside
+
+    def leave(self) -> None:
+        """The way of this turn goes on behind the loop."""
+        path, loop = self._path, self._loop
+        known = path.turned.left.get(self.turn)
+        number = len(loop.exits) if known is None else known.number
+        left = path.go_on_behind(self._left_by(number), loop, number)
+        if known is None:
+            path.turned.left[self.turn] = left
+            loop.exits.append(partings_of(left.taken))
+        self._frame = None
+
+    def _left_by(self, number: int) -> Apply:
+        return self._path.interned("left", LeftBy(self._loop, number), *self._loop.expressions)
+
     def _end(self, frame: FrameType) -> None:
-        body = decision_of(self._ways)
+        loop = self._loop
+        loop.body = decision_of(self._ways)
+        loop.has_effects, self._frame = has_effects(loop.body), None
         self._path.loops.pop()
-        loop = Loop(self._item, self._iterable, body, self._before, self._carried)
+        self._path.depth -= 1
         if self._names:
             self._hand_on(loop, frame)
-        elif self._made is None or self._is_inner:
-            self._path.notes.append(loop)
-        else:
+        if self._made is not None and not self._is_inner:
             # Its length is computed, which fails where the values do.
             self._made.close(loop, self._path.apply("len", Reduction(len, loop, None), *loop.expressions))
+        elif loop.has_effects or not (self._names or loop.exits):
+            self._path.notes.append(loop)
 
     def _hand_on(self, loop: Loop, frame: FrameType) -> None:
         """Give names what the last turn has left in them."""
         folded = self._path.interned("loop", Folded(loop), *loop.expressions)
         self._path.made.append((folded,))
-        if not all(isinstance(note, Carries | Computed) for note in notes_in(loop.body)):
-            self._path.notes.append(loop)
         found = (self._path.interned("name", PartOf(number), folded) for number in range(len(self._names)))
         give(frame, {name: self._value(one) for name, one in zip(self._names, found, strict=True)})
 
@@ -122,20 +152,26 @@ class Turns:
         return self._made is made
 
     def _next_answers(self) -> None:
-        """Those of the next turn that does not raise; None: there is none."""
+        """Those of the next turn that neither raises nor leaves the loop; None: there is none."""
         assert self._waiting is not None
+        turned = self._path.turned
         self._answers = None
         while self._answers is None and self._waiting:
-            answers = self._waiting.pop()
-            taken = None if self._path.raising is None else self._path.raising.get(self._path.turn(answers))
-            if taken is None:
-                self._answers = answers
-            else:
+            self._answers = answers = self._waiting.pop()
+            left = turned.left.get(self.turn)
+            taken = None if turned.raising is None else turned.raising.get(self.turn)
+            if taken is not None:
                 self._keep_way(answers, taken, RAISES)
+            elif left is not None and self._path.stays(self._left_by(left.number)):
+                self._keep_way(answers, left.taken, left.leaf)
+            else:
+                return
+            self._answers = None
 
     def _begin(self, made: MadeList | None, frame: FrameType) -> None:
+        self._path.leave_loops()
         is_function = not frame.f_code.co_flags & CO_GENERATOR and made is None
-        self._names = handed_on(frame.f_code, frame.f_lasti) if is_function else ()
+        self._names, inside = read_body(frame.f_code, frame.f_lasti) if is_function else ((), frozenset())
         self._carried = tuple(one for leaf in self._left_in(frame) for one in expressions_of(leaf))
         if made is not None:
             self._made, self._is_inner = made, any(loop.fills(made) for loop in self._path.loops)
@@ -147,10 +183,18 @@ class Turns:
         if self._path.scope is not self._scope:
             raise Untraceable("it uses what a loop goes over within another loop")
         self._waiting = [()]
-        self._path.begun += 1
-        self._item = ItemOf.at(len(self._path.loops))
-        self._before = self._path.computed_before()
-        self._path.loops.append(self)
+        path = self._path
+        path.begun += 1
+        self._item = ItemOf.at(path.depth)
+        self._loop = Loop(self._item, self._iterable, RAISES, path.computed_before(), self._carried)
+        around = path.loops[-1].at if path.loops else None
+        self.at = around, tuple(one.answer for one in path.taken), path.begun
+        if inside:
+            self._frame, self._inside = frame, inside
+            self._loop = path.turned.loops.setdefault(self.at, self._loop)
+            self._loop.ends = path.interned("ends", Ends(self._loop), *self._loop.expressions)
+        path.loops.append(self)
+        path.depth += 1
 
     def _left_in(self, frame: FrameType) -> list[Leaf]:
         """The values of the names that are handed on."""
@@ -168,10 +212,11 @@ class Turns:
     def _end_turn(self, frame: FrameType) -> None:
         path = self._path
         assert self._answers is not None
+        path.leave_loops()
         if path.loops[-1] is not self:
             raise Untraceable(LEFT)
         if self._made is not None:
-            path.notes += [Yield(self._values.leaf(value, path)) for value in self._made.taken()]
+            path.notes.extend(Yield(self._values.leaf(value, path)) for value in self._made.taken())
         if self._names:
             path.notes.append(Carries(self._left_in(frame)))
         leaf = path.effects()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from holon.dataflow.arithmetic import is_there
 from holon.dataflow.expressions import Apply, Branch, Constant, Decision, Expression, Leaf
+from holon.dataflow.following.column_functions import Parting
 
 MAX_WAYS = 64
 """A function, or a turn of a loop, with more ways through it runs row by row."""
@@ -18,6 +19,12 @@ class Taken(NamedTuple):
     condition: Expression
     answer: bool
     before: tuple[Apply, ...]
+
+
+def partings_of(taken: Sequence[Taken]) -> list[Parting]:
+    """The conditions of a way behind which rows have more fields."""
+    found = (one.condition.function for one in taken if one.answer and isinstance(one.condition, Apply))
+    return [one for one in found if isinstance(one, Parting)]
 
 
 def further_ways(answers: tuple[bool, ...], taken: Sequence[Taken]) -> list[tuple[bool, ...]]:

@@ -257,20 +257,6 @@ def test_turns_that_may_raise_are_known_by_their_conditions(process: Any) -> Non
     assert all(check_by_columns(job_of(process), right)["ways"])
 
 
-def _breaks(self: Any, event: Any, ctx: Context) -> None:
-    for item in event.items:
-        if item.count > 1:
-            break
-        self.seen.insert(item.sku, event.ts)
-
-
-def _returns(self: Any, event: Any, ctx: Context) -> None:
-    for item in event.items:
-        if item.count > 1:
-            return
-        self.seen.insert(item.sku, event.ts)
-
-
 def _collects(self: Any, event: Any, ctx: Context) -> None:
     found = []
     for item in event.items:
@@ -305,8 +291,6 @@ def _within_try(self: Any, event: Any, ctx: Context) -> None:
 @pytest.mark.parametrize(
     ("process", "why"),
     [
-        (_breaks, "it leaves a loop before its last item"),
-        (_returns, "it leaves a loop before its last item"),
         (_collects, "it makes a list or set beside a loop"),
         (_fills, "it may change a dict beside a loop"),
         (_goes_over_a_text, "a loop over a str"),
