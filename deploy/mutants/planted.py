@@ -9,6 +9,7 @@ from deploy.mutants.flows.failures import NAMED_FAILURES
 from deploy.mutants.flows.first_programs import FIRST_PROGRAMS
 from deploy.mutants.flows.idioms import OF_IDIOMS
 from deploy.mutants.flows.lateness import OWN_LATENESS
+from deploy.mutants.flows.left_loops import OF_LEFT_LOOPS
 from deploy.mutants.flows.loops import OF_ITEMS
 from deploy.mutants.flows.named_values import NAMED_VALUES
 from deploy.mutants.flows.record_functions import RECORD_FUNCTIONS
@@ -69,6 +70,7 @@ MUTANTS = (
     *NAMED_FAILURES,
     *FIRST_PROGRAMS,
     *OF_ITEMS,
+    *OF_LEFT_LOOPS,
     *OF_COUNTED_LOOPS,
     *OF_IDIOMS,
     *OF_DICTS,

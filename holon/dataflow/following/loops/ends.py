@@ -12,13 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.structs.lazy import ObjectColumn
-from holon.dataflow.expressions import Expression, Fields, Indices, evaluate, rows_of
+from holon.dataflow.expressions import Decision, Expression, Fields, Indices, Leaf, decided, evaluate, rows_of
 from holon.dataflow.following.column_functions import Parting, RowsFunction
 from holon.dataflow.following.loops.gathered import Gathered, Path
 from holon.dataflow.following.loops.items import Items
-from holon.dataflow.following.loops.loop import CarriedOf, ItemOf, Loop, PlaceOf
+from holon.dataflow.following.loops.loop import CarriedOf, Computed, Effects, ItemOf, Loop, PlaceOf, WayRaises
 from holon.dataflow.following.loops.sources import places_within
+from holon.errors import USER_ERRORS
 from holon.formats.batch import Column
+
+Places = NDArray[np.int64]
+Ways = Sequence[tuple[Indices, Leaf, Fields]]
+
+
+FIRST_TURNS = 16
+"""Turns of each row that are taken at once at first, where none knows of another; then twice as many each time."""
 
 
 class Ends(RowsFunction):
@@ -31,9 +39,63 @@ class Ends(RowsFunction):
     def of_rows(self, rows: Fields) -> Column:
         """Raises what a turn raises, up to the one that leaves the loop."""
         items = Items(self._loop, rows, may_be_ragged=True)
+        exits, places = self._found(items, len(rows))
+        items.check_ends(np.flatnonzero(exits < 0))
+        return Endings(items, np.arange(len(rows)), exits, places)  # type: ignore[return-value]
+
+    def _found(self, items: Items, rows: int) -> tuple[Places, Places]:
+        if not self._loop.carried:
+            try:
+                return _by_many_turns(self._loop.body, items, rows)
+            except WayRaises:
+                raise
+            except USER_ERRORS:
+                pass  # Python may leave the loop before the item that fails
         through = items.carried()
-        items.check_ends(np.flatnonzero(through.exits < 0))
-        return Endings(items, np.arange(len(rows)), through.exits, through.places)  # type: ignore[return-value]
+        return through.exits, through.places
+
+
+def _by_many_turns(body: Decision, items: Items, rows: int) -> tuple[Places, Places]:
+    """As of ``Endings``. Raises what any turn raises; ``WayRaises`` where one may that Python comes to."""
+    exits, left_at = np.full(rows, -1), np.zeros(rows, np.int64)
+    begins, ends = items.offsets[:-1].copy(), items.offsets[1:]
+    left, number = np.flatnonzero(begins < ends), FIRST_TURNS
+    while len(left):
+        lengths = np.minimum(ends[left] - begins[left], number)
+        places = np.repeat(begins[left], lengths) + places_within(lengths)
+        row_of = np.repeat(left, lengths)
+        ways = decided(body, items if len(places) == len(items) else items.take(places))
+        first = _first_exits(ways, places, row_of, len(items), rows)
+        for found, leaf, taken in ways:
+            reached = np.flatnonzero(places[found] <= first[row_of[found]])
+            if len(reached):
+                _check(leaf, taken, reached)
+                if leaf.exit is not None:  # type: ignore[union-attr]
+                    exits[row_of[found[reached]]], left_at[row_of[found[reached]]] = leaf.exit, places[found[reached]]  # type: ignore[union-attr]
+        begins[left] += lengths
+        left, number = left[(exits[left] < 0) & (begins[left] < ends[left])], number * 2
+    return exits, left_at
+
+
+def _first_exits(ways: Ways, places: Indices, row_of: Indices, end: int, rows: int) -> Places:
+    """Of each row the place of the first item whose turn leaves the loop."""
+    first = np.full(rows, end)
+    for found, leaf, _ in ways:
+        if leaf.exit is not None:  # type: ignore[union-attr]
+            np.minimum.at(first, row_of[found], places[found])
+    return first
+
+
+def _check(leaf: Leaf, taken: Fields, reached: Indices) -> None:
+    """Compute values that turns do not use, since they may fail."""
+    assert isinstance(leaf, Effects)
+    if leaf.raises:
+        raise WayRaises
+    unused = [one for note in leaf.notes if isinstance(note, Computed) for one in note.expressions]
+    if unused:
+        some = taken if len(reached) == len(taken) else taken.take(reached)
+        for one in unused:
+            evaluate(one, some)
 
 
 class Endings(ObjectColumn):

@@ -120,7 +120,7 @@ class Turns:
         self._frame = None
 
     def _left_by(self, number: int) -> Apply:
-        return self._path.interned("left", LeftBy(self._loop, number), *self._loop.expressions)
+        return self._path.interned("left", LeftBy(self._loop, number), *self._expressions)
 
     def _end(self, frame: FrameType) -> None:
         loop = self._loop
@@ -138,7 +138,7 @@ class Turns:
 
     def _hand_on(self, loop: Loop, frame: FrameType) -> None:
         """Give names what the last turn has left in them."""
-        folded = self._path.interned("loop", Folded(loop), *loop.expressions)
+        folded = self._path.interned("loop", Folded(loop), *self._expressions)
         self._path.made.append((folded,))
         found = (self._path.interned("name", PartOf(number), folded) for number in range(len(self._names)))
         give(frame, {name: self._value(one) for name, one in zip(self._names, found, strict=True)})
@@ -187,12 +187,13 @@ class Turns:
         path.begun += 1
         self._item = ItemOf.at(path.depth)
         self._loop = Loop(self._item, self._iterable, RAISES, path.computed_before(), self._carried)
+        self._expressions = self._loop.expressions  # of this way, so that it has used them
         around = path.loops[-1].at if path.loops else None
         self.at = around, tuple(one.answer for one in path.taken), path.begun
         if inside:
             self._frame, self._inside = frame, inside
             self._loop = path.turned.loops.setdefault(self.at, self._loop)
-            self._loop.ends = path.interned("ends", Ends(self._loop), *self._loop.expressions)
+            self._loop.ends = path.interned("ends", Ends(self._loop), *self._expressions)
         path.loops.append(self)
         path.depth += 1
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holon import Context
-from holon.dataflow.following.loops import carrying
+from holon.dataflow.following.loops import carrying, ends
 from holon.dataflow.record_functions.followed import followed_sources
 from tests.unit.holon.dataflow.followed_records import check_by_columns, job_of, record
 
@@ -236,7 +236,8 @@ def _does_not_reach(self: Any, event: Any, ctx: Context) -> None:
     for number in event.nums:
         if number < 0:
             break
-        ctx.emit(6 // (number - 3))
+        if 6 // (number - 3) >= 0:
+            ctx.emit(number)
 
 
 def _tries(self: Any, event: Any, ctx: Context) -> None:
@@ -278,6 +279,25 @@ def _calls(self: Any, event: Any, ctx: Context) -> None:
             break
 
 
+def _large_mark(items: Any, limit: Any) -> Any:
+    for item in items:
+        for mark in item.marks:
+            if mark > limit:
+                return mark + item.count
+    return -1
+
+
+def _behind_both(self: Any, event: Any, ctx: Context) -> None:
+    """Loops behind two that were left together, with what both of them have found."""
+    found = _large_mark(event.items, event.a - 2)
+    for item in event.items:
+        for one in event.nums:
+            if one > 0:
+                ctx.emit((item.sku, found))
+                break
+        self.sums.insert((item.sku, found), event.ts)
+
+
 def _computes(self: Any, event: Any, ctx: Context) -> None:
     """A value of the turn that leaves is not used there, and fails all the same."""
     total = 0
@@ -291,7 +311,7 @@ def _computes(self: Any, event: Any, ctx: Context) -> None:
 
 BODIES = [_breaks, _returns, _finds, _else, _inserts_before, _hands_on, _adds_up_to, _inner, _inner_hands_on,
           _returns_from_both, _one_behind_the_other, _within_the_left, _nones, _counted, _ranges, _pairs,
-          _at_the_first, _words, _does_not_reach, _tries, _breaks_in_except, _calls]  # fmt: skip
+          _at_the_first, _words, _does_not_reach, _tries, _breaks_in_except, _calls, _behind_both]  # fmt: skip
 
 
 @pytest.mark.parametrize("few", [0, 16, 1000])
@@ -300,6 +320,7 @@ def test_what_comes_of_a_loop_that_is_left_is_what_comes_in_python(
     process: Any, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(carrying, "FEW", few)
+    monkeypatch.setattr(ends, "FIRST_TURNS", 1 + few)
     found = check_by_columns(job_of(process), RECORDS, [40])
     assert all(found["ways"]) and (found["outputs"]["main"] or process in (_breaks, _returns, _words))
 
@@ -310,3 +331,16 @@ def test_records_that_fail_are_those_of_python(process: Any, policy: Any) -> Non
     (found,) = followed_sources(job_of(process, policy))
     assert found.form is not None, found.why_not
     assert not all(check_by_columns(job_of(process, policy), RECORDS, [40])["ways"])
+
+
+def test_lists_of_a_strict_zip_may_differ_where_a_turn_leaves_the_loop_before() -> None:
+    items = [{"sku": "a", "price": 1, "count": 1}]
+    records = [record(place, items=items * (1 + place % 3), nums=[7, 8]) for place in range(60)]
+    found = check_by_columns(job_of(_strict), records)
+    assert all(found["ways"]) and len(found["outputs"]["main"]) > 60
+
+
+def test_a_value_that_the_turn_which_leaves_does_not_use_fails_all_the_same() -> None:
+    records = [record(place, items=[{"sku": "c", "price": 1, "count": place % 6 - 1}]) for place in range(60)]
+    found = check_by_columns(job_of(_computes, "dead-letter"), records)
+    assert found["counts"].dead == 10 + 1  # a part of the records comes twice

@@ -11,7 +11,7 @@ import pytest
 
 from holon import Json, Tumbling
 from holon.dataflow import Flow
-from holon.dataflow.following.loops import carrying
+from holon.dataflow.following.loops import carrying, ends
 from holon.testing import JobTestDriver
 
 pytestmark = pytest.mark.usefixtures("loops_installed")
@@ -123,6 +123,15 @@ def sold(item: Item, limit: int) -> int:
     return -1
 
 
+def with_a_set(order: Order) -> int:
+    """It makes a set, which is another one each time that it is followed."""
+    known = set(order.tags)
+    for item in order.items:
+        if item.sku in known or item.count > 3:
+            return item.count
+    return len(known)
+
+
 def until(order: Order) -> int:
     """A ``while`` beside a loop that is left."""
     found = 0
@@ -158,13 +167,14 @@ def flow_of(verb: str, function: Callable[..., Any], policy: Any = "fail") -> Fl
 
 FUNCTIONS = [("filter", has_web), ("filter", is_cheap), ("map", has_web), ("filter_map", dearest), ("map", kind),
              ("map", as_dict), ("map", as_tuple), ("filter_map", whole_item), ("flat_map", some),
-             ("map", first_of_each), ("map", until)]  # fmt: skip
+             ("map", first_of_each), ("map", with_a_set), ("map", until)]  # fmt: skip
 
 
 @pytest.mark.parametrize("few", [0, 16])
 @pytest.mark.parametrize(("verb", "function"), FUNCTIONS)
 def test_functions_of_flows(verb: str, function: Any, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carrying, "FEW", few)
+    monkeypatch.setattr(ends, "FIRST_TURNS", 1 + few)
     flow = flow_of(verb, function)
     assert flow.explain()[1].how == "columns"
     found = flow.collect({"orders": ORDERS})
