@@ -283,7 +283,7 @@ def _large_mark(items: Any, limit: Any) -> Any:
     for item in items:
         for mark in item.marks:
             if mark > limit:
-                return mark + item.count
+                return mark
     return -1
 
 
