@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import dis
 import enum
 import gc
@@ -16,6 +17,7 @@ from typing import Any, Self, Union, get_args, get_origin, is_typeddict
 
 import msgspec
 
+from holon.columnar.event_types import fields, has_fields, is_generated, is_plain_tuple
 from holon.dataflow.following.attempts import CAUGHT, Unread, read_clauses
 from holon.dataflow.following.loops.comprehensions import is_list_comprehension
 from holon.dataflow.following.loops.reading import CHANGING, HandsOn, check_loops
@@ -109,10 +111,13 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
     """Those that are written in a class, and in those that it inherits from."""
     for each in kind.__mro__:
         if each.__module__ not in _LIBRARIES:
-            yield from (one for one in vars(each).items() if getattr(one[1], "__module__", None) not in _LIBRARIES)
+            for name, member in vars(each).items():
+                is_library = getattr(member, "__module__", None) in _LIBRARIES
+                if not is_library and not is_generated(member) and (name != "__new__" or not is_plain_tuple(each)):
+                    yield name, member
 
 
-_LIBRARIES = ("builtins", "enum", "msgspec", "msgspec._core")
+_LIBRARIES = ("builtins", "collections", "enum", "msgspec", "msgspec._core", "typing")
 _CODE = (FunctionType, property, cached_property, staticmethod, classmethod)
 
 
@@ -242,6 +247,8 @@ def _check_name(name: str, value: Any, found: _Found) -> bool:
     if structs:
         if any(hasattr(one, "__post_init__") for one in structs):
             raise Untraceable(f"{name} checks itself (__post_init__)")
+        if any(map(_has_factories, structs)):
+            raise Untraceable(f"{name} has a field whose default another function makes")
         if any(type(one).__instancecheck__ not in _KNOWN_CHECKS for one in structs):
             raise Untraceable(f"{name} has an `isinstance` of its own")
     elif not (value is NoneType or _is_pure(name, value) or is_constant(value) or is_table(value)):
@@ -253,16 +260,26 @@ _KNOWN_CHECKS = (type.__instancecheck__, ABCMeta.__instancecheck__)
 
 
 def _structs_in(value: Any) -> tuple[type, ...]:
-    """A Struct, or those of what ``isinstance`` takes: a tuple or a union of Structs, which may have None."""
+    """A Struct or the like, or those of what ``isinstance`` takes: a tuple or a union of them, which may have None."""
     is_union = get_origin(value) in (Union, UnionType)
     parts = value if type(value) is tuple else get_args(value) if is_union else (value,)
     found = tuple(one for one in parts if one is not NoneType)
-    return found if all(isinstance(one, type) and issubclass(one, msgspec.Struct) for one in found) else ()
+    return found if all(map(_has_class, found)) else ()
+
+
+def _has_class(of: Any) -> bool:
+    """Whether objects of a type with fields know it: those of a TypedDict are dicts."""
+    return (has_fields(of) and not is_typeddict(of)) or (isinstance(of, type) and dataclasses.is_dataclass(of))
+
+
+def _has_factories(of: Any) -> bool:
+    """Whether making an object may call a function of a user, which would be called once for all rows."""
+    return any(field.default_factory not in (msgspec.NODEFAULT, dict, list, set) for field in fields(of))
 
 
 def _is_kind(value: Any) -> bool:
     """Whether it is a class that types of rows are compared with. No value of a row is a class."""
-    return value is NoneType or (isinstance(value, type) and issubclass(value, msgspec.Struct))
+    return value is NoneType or _has_class(value)
 
 
 def _is_pure(name: str, value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from datetime import date, timedelta
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holon.columnar.event_types import field_names, is_plain_dict, is_struct, made
 from holon.dataflow.following.column_functions import ColumnFunction
 
 
@@ -41,8 +43,17 @@ def are_names(keys: Mapping[Any, Any]) -> bool:
 
 
 def is_dict_row(row_type: Any) -> bool:
-    """Whether rows of this type are dicts."""
+    """Whether rows of this type are dicts that a function has made."""
     return isinstance(row_type, type) and issubclass(row_type, DictRow)
+
+
+def never_changes(row_type: Any) -> bool:
+    """Whether no function can change a row of this type in a way that goes unseen; Structs are taken as they were."""
+    if isinstance(row_type, TupleRow):
+        return row_type.never_changes
+    if is_dict_row(row_type) or is_plain_dict(row_type):
+        return False
+    return not dataclasses.is_dataclass(row_type) or row_type.__dataclass_params__.frozen  # type: ignore[union-attr]
 
 
 class TupleRow(NamedTuple):
@@ -70,7 +81,7 @@ def tuples_in_common(row_types: Sequence[Any]) -> TupleRow | None:
 
 def have_fields(row_type: Any) -> bool:
     """Whether rows have columns with names, and are not dicts: neither values nor tuples."""
-    return not (row_type is None or isinstance(row_type, TupleRow) or is_dict_row(row_type))
+    return not (row_type is None or isinstance(row_type, TupleRow) or is_dict_row(row_type) or is_plain_dict(row_type))
 
 
 def in_common(row_types: Sequence[Any]) -> Any:
@@ -101,8 +112,10 @@ class New(ColumnFunction):
 
 
 def objects_of(struct: type, columns: Sequence[list[Any]]) -> list[Any]:
-    """The objects of a Struct, or dicts, by the values of their fields."""
-    names: tuple[str, ...] = struct.__struct_fields__  # type: ignore[attr-defined]
+    """The objects of a type that is made of fields, or dicts, by the values of these."""
+    names = field_names(struct)
+    if not is_struct(struct):
+        return made(struct, columns)
     if is_dict_row(struct):
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     return [struct(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]

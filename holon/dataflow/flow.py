@@ -8,9 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import msgspec
-
-from holon.columnar.structs.plan import structs_of
+from holon.columnar.event_types import is_struct, why_not_plain
+from holon.columnar.structs.plan import event_types_of, structs_of
 from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.compiling import Compiled, FieldFunction, KindFunction
 from holon.dataflow.data_driven.step import DrivenAggregation
@@ -308,7 +307,7 @@ class Flow:
     def add_files(self, step: Sink, files: Files) -> None:
         """Let a sink's rows become files: of its type of rows, where that is known. The step itself is as any other."""
         row = step.row_type
-        is_known = row is not OBJECTS and have_fields(row)
+        is_known = row is not OBJECTS and have_fields(row) and is_struct(row)
         self._files[step.number] = replace(files, row=row) if files.row is None and is_known else files
 
     def added(self, step: S) -> S:
@@ -326,12 +325,9 @@ class Flow:
 
 
 def _columnar_struct(format: Any) -> Any:
-    """The Struct of a format that can be read as columns, else ``OBJECTS``."""
-    if not isinstance(format, Json | JsonColumns | TypedFormat):
-        return OBJECTS
-    found = format.type
-    is_struct = isinstance(found, type) and issubclass(found, msgspec.Struct)
-    return found if is_struct and not hasattr(found, "__post_init__") else OBJECTS
+    """The Struct, or the like, of a format that can be read as columns, else ``OBJECTS``."""
+    kinds = _kinds(format)
+    return kinds[0] if len(kinds) == 1 and not hasattr(kinds[0], "__post_init__") else OBJECTS
 
 
 def _why_objects(format: Any) -> str:
@@ -341,12 +337,19 @@ def _why_objects(format: Any) -> str:
     named = getattr(format.type, "__name__", str(format.type))
     if hasattr(format.type, "__post_init__"):
         return f"{named} checks itself (__post_init__), so its events are objects"
-    return f"events are objects of {named}: those of a msgspec.Struct are read as columns"
+    why = why_not_plain(format.type)
+    why = f" ({why})" if why else ""
+    return (
+        f"events are objects of {named}{why}: those of a msgspec.Struct, dataclass, TypedDict or NamedTuple are read "
+        f"as columns"
+    )
 
 
 def _kinds(format: Any) -> tuple[type, ...]:
-    """The Struct of a format, or those of which each row is one."""
-    return structs_of(format.type) if isinstance(format, Json | JsonColumns | TypedFormat) else ()
+    """The Struct, or the like, of a format, or those of which each row is one."""
+    if isinstance(format, Json | JsonColumns):
+        return event_types_of(format.type)
+    return structs_of(format.type) if isinstance(format, TypedFormat) else ()
 
 
 def _timestamp(function: Any, struct: Any, unit: TimeUnit | None) -> tuple[Any, TimeUnit | None]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from holon.columnar.event_types import ITSELF
 from holon.dataflow.dict_rows import TupleRow
 from holon.dataflow.failing_rows import without_failing
 from holon.dataflow.rows import Rows, columns_of
@@ -99,7 +100,8 @@ class MapColumns(Step):
 
     def _made_of(self, rows: Rows) -> Rows:
         assert rows.columns is not None
-        made = self.function(MappingProxyType(dict(rows.columns)))
+        given = {name: column for name, column in rows.columns.items() if name != ITSELF}
+        made = self.function(MappingProxyType(given))
         return rows.replaced(columns=self._checked(made, len(rows)), struct=self.row)
 
     def _checked(self, made: Mapping[str, Column], rows: int) -> dict[str, Column]:

@@ -11,18 +11,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.event_types import ITSELF, field_names, fields, getter, is_struct
 from holon.columnar.payloads import Texts
 from holon.dataflow.arithmetic import nones
 from holon.dataflow.dict_rows import objects_of
 from holon.dataflow.expressions import Expression, Indices
 from holon.dataflow.following.column_functions import as_list
-from holon.dataflow.following.declared import Member, kinds_of
+from holon.dataflow.following.declared import Key, Member, kinds_of
 from holon.formats.batch import Column, take_columns
 from wcrdt.lattices.columns import SelectedRows
 from wcrdt.windows.assigners import Window
 
 VALUE = ""
-"""The column of rows that are no Structs."""
+"""The column of rows that are no Structs, or of the rows' objects beside those of fields (``ITSELF``)."""
 OBJECTS = object()
 """The type of rows that come from a function that was not followed."""
 _DTYPES = {int: np.int64, float: np.float64, bool: np.bool_}
@@ -95,6 +96,8 @@ class Rows:
     def inner(self, path: tuple[str, ...], struct: type) -> Self:
         """The Structs of a field that is None in no row, as rows."""
         names, has_all = _names_within(".".join(path), struct, tuple(self.columns or ()))
+        if not is_struct(struct) and ".".join(path) in (self.columns or ()):
+            names = {**names, ITSELF: ".".join(path)}
         columns = {} if self.columns is None else ColumnView.of(self.columns).renamed(names)
         if has_all:
             return self.replaced(columns=columns, struct=struct)
@@ -125,7 +128,7 @@ class Rows:
         """The rows as Python objects, made once."""
         if self._objects is None:
             assert self.columns is not None
-            if self.struct is None:
+            if self.struct is None or ITSELF in self.columns:
                 self._objects = as_list(self.columns[VALUE])
             elif self.are_of_kinds:
                 self._objects = _any_of([as_list(self.columns[kind.__name__]) for kind in kinds_of(self.struct)])
@@ -222,7 +225,7 @@ def _any_of(columns: Sequence[list[Any]]) -> list[Any]:
 
 def _part(objects: list[Any], name: str) -> list[Any]:
     """One part of a path, of objects."""
-    return list(map(name.value_of if isinstance(name, Member) else attrgetter(name), objects))
+    return list(map(name.value_of if isinstance(name, Key | Member) else attrgetter(name), objects))
 
 
 def _taken(column: Column, index: Indices) -> Column:
@@ -236,8 +239,7 @@ def _taken(column: Column, index: Indices) -> Column:
 def _structs(struct: type, columns: Mapping[str, Column], prefix: str, rows: int) -> list[Any]:
     """Objects of a Struct whose fields are columns, those of Structs within it by their path."""
     values = []
-    names: tuple[str, ...] = struct.__struct_fields__  # type: ignore[attr-defined]
-    for each in names:
+    for each in field_names(struct):
         name = f"{prefix}{each}"
         column = columns.get(name)
         if column is not None:
@@ -249,10 +251,13 @@ def _structs(struct: type, columns: Mapping[str, Column], prefix: str, rows: int
     return objects_of(struct, values)
 
 
+_WITH_COLUMNS = (msgspec.inspect.StructType, msgspec.inspect.DataclassType, msgspec.inspect.NamedTupleType)
+
+
 def _struct_in(type_of_field: Any) -> type:
     """The Struct of a field that has columns of its own."""
     info = msgspec.inspect.type_info(type_of_field)
-    assert isinstance(info, msgspec.inspect.StructType), f"{type_of_field} has no columns"
+    assert isinstance(info, _WITH_COLUMNS), f"{type_of_field} has no columns"
     return info.cls
 
 
@@ -261,20 +266,20 @@ def _names_within(path: str, struct: type, names: tuple[str, ...]) -> tuple[Mapp
     """The columns within a field, by their names there, and whether these are all fields of its Struct."""
     found = {name.removeprefix(f"{path}."): name for name in names if name.startswith(f"{path}.")}
     tops = {name.partition(".")[0] for name in found}
-    return found, all(name in tops for name in struct.__struct_fields__)  # type: ignore[attr-defined]
+    return found, all(name in tops for name in field_names(struct))
 
 
 @cache
 def types_of(struct: type) -> Mapping[str, Any]:
     """The declared types of a Struct's fields, by name."""
-    return {field.name: field.type for field in msgspec.structs.fields(struct)}
+    return {field.name: field.type for field in fields(struct)}
 
 
 def columns_of(struct: type, objects: list[Any]) -> dict[str, Column]:
     """The fields of Structs as columns: plain numbers as arrays, others as lists."""
     found: dict[str, Column] = {}
     for name, kind in types_of(struct).items():
-        values = list(map(attrgetter(name), objects))
+        values = list(map(getter(struct, name), objects))
         found[name] = as_array(values, _DTYPES.get(kind))
     return found
 

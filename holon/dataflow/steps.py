@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, Union
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.event_types import has_fields
 from holon.dataflow.arithmetic import is_none, truth
 from holon.dataflow.code_scan import Untraceable
-from holon.dataflow.dict_rows import TupleRow, in_common, is_dict_row, tuples_in_common
+from holon.dataflow.dict_rows import TupleRow, in_common, never_changes, tuples_in_common
 from holon.dataflow.errors import FlowError, Place, not_callable
 from holon.dataflow.expressions import (
     Apply,
@@ -25,7 +25,7 @@ from holon.dataflow.expressions import (
 )
 from holon.dataflow.failing_rows import TakesFailing, without_failing
 from holon.dataflow.following.column_functions import as_list
-from holon.dataflow.following.declared import may_be_none, without_none
+from holon.dataflow.following.declared import field_types, may_be_none, without_none
 from holon.dataflow.following.results import filter_mapped, flat_mapped, gives_rows, mapped, struct_of
 from holon.dataflow.rows import OBJECTS, Rows
 from holon.dataflow.tracing import trace, trace_flat
@@ -233,10 +233,8 @@ class RowStep(Step):
 
     @property
     def _may_change_rows(self) -> bool:
-        """Whether a filter is called with dicts, or with tuples of what may change, and these go on."""
-        row_type = None if self.above is None else self.above.row_type
-        can_change = not row_type.never_changes if isinstance(row_type, TupleRow) else is_dict_row(row_type)
-        return self.decision is None and can_change
+        """Whether a filter is called with dicts, or with others of what may change, and these go on."""
+        return self.decision is None and self.above is not None and not never_changes(self.above.row_type)
 
     @cached_property
     def _inner(self) -> tuple[Field, type] | None:
@@ -252,8 +250,7 @@ class RowStep(Step):
         if self.kind == "map" and may_be_none(around, found.path[-1]):
             return None
         kind = without_none(declared)
-        is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not hasattr(kind, "__post_init__")
-        return (found, kind) if is_struct else None
+        return (found, kind) if has_fields(kind) and not hasattr(kind, "__post_init__") else None
 
     def take(self, rows: Rows, target: Target) -> None:
         made = without_failing(self, rows, target, self._made_of)
@@ -308,7 +305,7 @@ def column(decision: Decision | None, function: Callable[[Any], Any], rows: Rows
 def type_at(struct: Any, path: Sequence[str]) -> Any:
     """The declared type of a field of a Struct, or of one within it."""
     for name in path:
-        struct = {field.name: field.type for field in msgspec.structs.fields(struct)}[name]
+        struct = field_types(struct)[name]
     return struct
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.event_types import ITSELF, getter, has_fields, is_struct
 from holon.columnar.loops import Loops, installed
 from holon.columnar.payloads import BinaryColumn
 from holon.columnar.record_parts import RecordParts
 from holon.columnar.structs.columns import Lists, column_of, with_values
-from holon.columnar.structs.kinds import SPAN
-from holon.columnar.structs.plan import ITEM, column_kinds, fields_of, plan, structs_of
+from holon.columnar.structs.kinds import PRESENT, SPAN
+from holon.columnar.structs.lazy import LazyColumn
+from holon.columnar.structs.plan import ITEM, column_kinds, event_types_of, fields_of, plan
 from holon.columnar.structs.reader import StructReader
 from holon.errors import DeserializationError, JobError
 from holon.formats.batch import Column, take_columns
@@ -46,13 +47,20 @@ class JsonColumns(MarkedFormat[E]):
     ``"items.price"``; ``flat()`` of these, and of lists of plain values, gives all items as one column. An integer
     beyond 64 bits is a bad record. Marked fields are columns of the record's key, headers, log time (int64, or a list
     of datetimes), and of whether it has no value.
+
+    A dataclass, TypedDict or NamedTuple has the columns of such a Struct, where it is plain: it has no
+    ``__post_init__``, no key may be missing, and no code of its own reads fields. Its column ``""`` has the events
+    themselves, as msgspec makes them.
     """
 
     compiled = True
 
     def __init__(self, type: type[E] | Any) -> None:
-        if not structs_of(type):
-            raise JobError(f"JsonColumns needs a msgspec.Struct, or a union of Structs with tags, got {type!r}")
+        if not event_types_of(type):
+            raise JobError(
+                f"JsonColumns needs a msgspec.Struct, a union of Structs with tags, or a plain dataclass, TypedDict or "
+                f"NamedTuple, got {type!r}"
+            )
         super().__init__(type)
         inner = self.payload_type
         if self.record_fields is not None and hasattr(type, "__post_init__"):
@@ -63,13 +71,18 @@ class JsonColumns(MarkedFormat[E]):
         self._plan = plan(inner)
         planned = () if self._plan is None else list(fields_of(self._plan))
         steps = {one.path: one.step for one in planned if one.step is not None}
-        inside = [one for one in planned if one.has_column and (one.may_lack_parent or one.lists)]
+        inside = [
+            one
+            for one in planned
+            if one.has_column and (one.may_lack_parent or one.lists or any(each in steps for each in _ways(one.path)))
+        ]
         getters = {one.name: _value_or_none(one.path, steps) for one in inside}
         self._shapes = {one.name: one.shape for one in planned if one.has_column and one.shape[1]}
         kinds = column_kinds(inner)
         if self._plan is not None and len(kinds) < sum(one.has_column for one in planned):
             raise JobError(f"{type!r}: two of its columns have one name; a tag's field and Structs have to differ")
-        self._fields = [(name, kind, getters.get(name) or attrgetter(name)) for name, kind in kinds.items()]
+        self._fields = [(name, kind, getters.get(name) or getter(type, name)) for name, kind in kinds.items()]
+        self._has_events = has_fields(inner) and not is_struct(inner)
         self._integers = [(name, value_of) for name, kind, value_of in self._fields if kind == "int"]
         self._reader: StructReader | None = None
         self.slow_records = 0
@@ -109,6 +122,8 @@ class JsonColumns(MarkedFormat[E]):
 
     def _decode_compiled(self, reader: StructReader, payloads: BinaryColumn) -> Decoded[E]:
         columns, good = reader.read(payloads)
+        if self._has_events:
+            columns[ITSELF] = LazyColumn(payloads, np.full(len(payloads), PRESENT), decode=self._decode)
         rest = np.flatnonzero(~good)
         if not len(rest):
             return Decoded(None, columns=columns)
@@ -128,7 +143,7 @@ class JsonColumns(MarkedFormat[E]):
         """Raise ``JobError`` if there is no such column."""
         names = [known for known, _, _ in self.columns_read()]
         if name not in names:
-            of = " | ".join(kind.__name__ for kind in structs_of(self.type))
+            of = " | ".join(kind.__name__ for kind in event_types_of(self.type))
             raise JobError(f"{of} has no column {name!r}; it has {', '.join(names)}")
 
     def columns_read(self) -> list[tuple[str, str, bool]]:
@@ -149,7 +164,7 @@ class JsonColumns(MarkedFormat[E]):
             return self._columns([event for place, event in enumerate(events) if place not in bad]), bad
 
     def _columns(self, events: list[E]) -> dict[str, Column]:
-        columns: dict[str, Column] = {}
+        columns: dict[str, Column] = {ITSELF: events} if self._has_events else {}
         for name, kind, value_of in self._fields:
             if name in self._shapes:
                 columns[name] = Lists.of(*self._shapes[name], events, value_of)
@@ -192,6 +207,11 @@ def with_record_columns(
     return Decoded(rows if bad else None, columns=values, bad=bad)
 
 
+def _ways(path: Path) -> Iterator[Path]:
+    """A path, and those of what its value lies in."""
+    return (path[:end] for end in range(1, len(path) + 1))
+
+
 def _value_or_none(path: Path, steps: Mapping[Path, Step], place: int = 0) -> Step:
     """The value at a path of fields, items of lists, and columns of unions, which ``steps`` has.
 
@@ -202,5 +222,5 @@ def _value_or_none(path: Path, steps: Mapping[Path, Step], place: int = 0) -> St
     inner = _value_or_none(path, steps, place + 1)
     if path[place] == ITEM:
         return lambda value: None if value is None else [inner(item) for item in value]
-    way = steps.get(path[: place + 1]) or attrgetter(path[place])
+    way = steps.get(path[: place + 1]) or getter(None, path[place])
     return lambda value: None if value is None else inner(way(value))

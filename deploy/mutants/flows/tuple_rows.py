@@ -55,8 +55,8 @@ OF_TUPLES = (
     Mutant(
         "a join takes tuples",
         TYPES,
-        "return not (row_type is None or isinstance(row_type, TupleRow) or is_dict_row(row_type))",
-        "return not (row_type is None or is_dict_row(row_type))",
+        "row_type is None or isinstance(row_type, TupleRow) or is_dict_row(row_type) or",
+        "row_type is None or is_dict_row(row_type) or",
         tests=TUPLES,
     ),
 )

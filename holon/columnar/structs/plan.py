@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeGuard, Union, get_args, get_origin
 import msgspec
 from msgspec import inspect
 
+from holon.columnar.event_types import fields, getter, has_fields, is_plain_dict, is_struct
 from holon.columnar.structs.kinds import LIST, MEMBER, MEMBER_TAG, OBJECT, SPAN, TAG, UNION
 from holon.columnar.structs.scalars import lengths, scalar
 
@@ -19,7 +20,7 @@ ColumnKind = Literal["int", "float", "bool", "text", "list"]
 """int64, float64 or bool arrays, ``Texts``, or a list of what msgspec makes of the field."""
 
 Within = tuple[type, ...] | None
-"""Structs that a field lies in; None where unions and lists of Structs are to be msgspec's."""
+"""Types that a field lies in; None where unions and lists of Structs are to be msgspec's."""
 ITEM = "[]"
 """The part of a path that is any item of a list."""
 MAX_FIELDS = 256
@@ -37,7 +38,8 @@ class PlannedField:
     values of an array, or lengths of lists, keep the bounds of the type; ``items`` is a list's item, ``number`` that of
     a member of a union; ``choices`` are the objects by their texts or ints. ``may_lack_parent``: it is a field of a
     Struct that may be None, and None with it. ``members`` are columns of a union: one of its tags, and one for each of
-    its Structs, with the objects of that Struct, else None; ``step`` makes an object of the union one of such a column.
+    its Structs, with the objects of that Struct, else None; ``step`` makes an object of the union one of such a column,
+    or reads the value of a key.
     """
 
     path: tuple[str, ...]
@@ -112,9 +114,9 @@ def column_kinds(of: Any) -> dict[str, ColumnKind]:
     if planned is not None:
         return {one.name: "list" if one.lists else one.kind for one in fields_of(planned) if one.has_column}
     info = inspect.type_info(of)
-    assert isinstance(info, inspect.StructType)
+    assert isinstance(info, (*_OBJECTS, inspect.NamedTupleType))
     infos = {field.name: field.type for field in info.fields}
-    return {field.name: _kind(infos[field.name], field) for field in msgspec.structs.fields(of)}
+    return {field.name: _kind(infos[field.name], field) for field in fields(of)}
 
 
 def _kind(info: inspect.Type, field: msgspec.structs.FieldInfo) -> ColumnKind:
@@ -131,7 +133,12 @@ def _bare(info: inspect.Type) -> inspect.Type:
 def structs_of(of: Any) -> tuple[type[msgspec.Struct], ...]:
     """The Struct that a type is, or those that it is a union of; () for other types."""
     kinds = get_args(of) if get_origin(of) in (Union, UnionType) else (of,)
-    return kinds if all(isinstance(kind, type) and issubclass(kind, msgspec.Struct) for kind in kinds) else ()
+    return kinds if all(map(is_struct, kinds)) else ()
+
+
+def event_types_of(of: Any) -> tuple[type, ...]:
+    """As ``structs_of``; also a dataclass, a TypedDict or a NamedTuple that is plain."""
+    return structs_of(of) or ((of,) if has_fields(of) else ())
 
 
 def plan(of: Any) -> PlannedField | None:
@@ -190,20 +197,27 @@ def fields_of(field: PlannedField) -> Iterator[PlannedField]:
         yield from fields_of(one)
 
 
-def _struct(of: type[msgspec.Struct], path: tuple[str, ...], within: Within) -> PlannedStruct | None:
-    """None for Structs that are lists, check themselves, lie too deep, or have a tag that JSON escapes."""
+_OBJECTS = (inspect.DataclassType, inspect.StructType, inspect.TypedDictType)
+"""Types whose JSON is an object with a member for each field."""
+
+
+def _struct(of: type, path: tuple[str, ...], within: Within) -> PlannedStruct | None:
+    """None for types that are lists, check themselves, lie too deep, are not plain, or have a tag that JSON escapes."""
     info = inspect.type_info(of)
-    if not isinstance(info, inspect.StructType) or info.array_like or hasattr(of, "__post_init__"):
-        return None
-    if len(path) >= MAX_DEPTH or not (_PLAIN.fullmatch(str(info.tag)) and _PLAIN.fullmatch(info.tag_field or "")):
+    if not isinstance(info, _OBJECTS) or not has_fields(of) or hasattr(of, "__post_init__") or len(path) >= MAX_DEPTH:
         return None
     within = None if within is None else (*within, of)
     infos = {field.name: field.type for field in info.fields}
-    fields = [_field(field, infos[field.name], path, within) for field in msgspec.structs.fields(of)]
+    found = [_field(field, infos[field.name], path, within) for field in fields(of)]
+    if not isinstance(info, inspect.StructType):
+        steps = [getter(of, field.name) if is_plain_dict(of) else None for field in fields(of)]
+        return PlannedStruct(tuple(replace(field, step=step) for field, step in zip(found, steps, strict=True)), False)
+    if info.array_like or not (_PLAIN.fullmatch(str(info.tag)) and _PLAIN.fullmatch(info.tag_field or "")):
+        return None
     if info.tag_field is not None and info.tag is not None:
-        fields.append(PlannedField((*path, ""), info.tag_field, "text", TAG, str, False, tag=info.tag))
-    names = [field.encoded for field in fields]
-    return PlannedStruct(tuple(fields), info.forbid_unknown_fields) if len(set(names)) == len(names) else None
+        found.append(PlannedField((*path, ""), info.tag_field, "text", TAG, str, False, tag=info.tag))
+    names = [field.encoded for field in found]
+    return PlannedStruct(tuple(found), info.forbid_unknown_fields) if len(set(names)) == len(names) else None
 
 
 def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str, ...], within: Within) -> PlannedField:
@@ -219,7 +233,7 @@ def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str
     if len(rest) > 1 and known:
         members = () if within is None else _members([_bare(each) for each in rest], path, within)
         return replace(planned, slot=UNION, members=members, nullable=nullable) if members else planned
-    if isinstance(one, inspect.StructType):
+    if isinstance(one, _OBJECTS):
         struct = _struct(one.cls, path, within) if known else None
         if struct is None:
             return planned
@@ -243,7 +257,7 @@ def _items(info: inspect.ListType, path: tuple[str, ...], within: Within) -> Pla
     """
     bare = _bare(info.item_type)
     for one in map(_bare, bare.types if _is_union(bare) else (bare,)):
-        if isinstance(one, inspect.StructType) and (within is None or one.cls in within):
+        if isinstance(one, _OBJECTS) and (within is None or one.cls in within):
             return None
     if len(path) >= MAX_DEPTH:
         return None

@@ -15,8 +15,20 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
+from holon.columnar.event_types import fields, has_fields, is_plain_tuple
+
 Kinds = tuple[type, ...]
 """The types that a value is one of: Structs, and ``NoneType`` first; () where that is not known."""
+
+
+class Key(str):
+    """The part of a field's path that is the value of a key."""
+
+    __slots__ = ()
+
+    def value_of(self, value: Any) -> Any:
+        """The value of the key in a dict."""
+        return value[str(self)]
 
 
 class Member(str):
@@ -38,8 +50,8 @@ class Member(str):
 
 
 def field_types(of: Any) -> Mapping[str, Any]:
-    """The declared types of a Struct's fields by name; none for other types."""
-    return {name: field.type for name, field in _fields(of).items()} if _is_struct(of) else {}
+    """The declared types of the fields of a Struct, or of a plain dataclass and the like, by name; else none."""
+    return {name: field.type for name, field in _fields(of).items()} if has_fields(of) else {}
 
 
 _NO_KEYS: dict[type, str] = {
@@ -54,7 +66,6 @@ _NO_KEYS: dict[type, str] = {
     set: "tuple(sorted(...)) of it is one where its items are",
     frozenset: "tuple(sorted(...)) of it is one where its items are",
     dict: "take values of it",
-    msgspec.Struct: "take a tuple of its fields",
 }
 """By type, what to take for a key in place of a value."""
 
@@ -79,6 +90,8 @@ def no_key(of: Any) -> NoKey | None:
         return None
     if (kind.__module__, kind.__name__) == ("uuid", "UUID"):  # this room imports no module that draws
         return NoKey("UUID", "str(...) of it is one")
+    if has_fields(kind) and not is_plain_tuple(kind) and not issubclass(kind, dict):
+        return NoKey(kind.__name__, "take a tuple of its fields")
     return next((NoKey(kind.__name__, instead) for one, instead in _NO_KEYS.items() if issubclass(kind, one)), None)
 
 
@@ -102,7 +115,7 @@ def kinds_of(of: Any) -> Kinds:
         return kinds_of(get_args(of)[0])
     kinds = get_args(of) if get_origin(of) in (Union, UnionType) else (of,)
     structs = tuple(kind for kind in kinds if kind is not NoneType)
-    if not all(map(_is_struct, structs)) or len({kind.__name__ for kind in structs}) < len(structs):
+    if not all(map(has_fields, structs)) or len({kind.__name__ for kind in structs}) < len(structs):
         return ()  # parts of paths are names
     if not structs:
         return ()
@@ -162,11 +175,7 @@ def _field(struct: Any, name: str) -> msgspec.structs.FieldInfo:
 
 @lru_cache(1024)
 def _fields(struct: Any) -> Mapping[str, msgspec.structs.FieldInfo]:
-    return {field.name: field for field in msgspec.structs.fields(struct)}
-
-
-def _is_struct(of: Any) -> bool:
-    return isinstance(of, type) and issubclass(of, msgspec.Struct)
+    return {field.name: field for field in fields(struct)}
 
 
 def _holds_none(of: Any) -> bool:

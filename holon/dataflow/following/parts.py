@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import dis
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from types import FrameType
+from operator import getitem
+from types import FrameType, NoneType
 from typing import Any, Literal, get_args, get_origin
 
+from holon.columnar.event_types import is_plain_dict
 from holon.dataflow.arithmetic import is_none
 from holon.dataflow.code_scan import Untraceable
-from holon.dataflow.expressions import Apply, Expression
+from holon.dataflow.errors import LacksAttribute
+from holon.dataflow.expressions import Apply, Expression, Field
+from holon.dataflow.following.declared import field_types, may_be_none, without_none
+from holon.dataflow.following.loops.loop import ItemOf
 from holon.dataflow.following.matches import Find, OfMatch
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.separated import Item, Split, Unpacked
@@ -112,3 +117,39 @@ class MatchMethod(NotAValue):
         if group not in find.wanted:
             find.wanted.append(group)
         return self._owner._holon_path.interned(".group", OfMatch(group, self._way), self._owner._holon_expression)
+
+
+def kind_of_value(owner: Any) -> Any:
+    """The one type that the value of a placeholder has on this way."""
+    return owner.__class__ if len(owner._holon_kinds) > 1 else owner._holon_type
+
+
+def keys_of(owner: Any) -> Mapping[str, Any] | None:
+    """The types of its values by key, where the value of a placeholder is a TypedDict on this way; else None."""
+    kind = kind_of_value(owner)
+    if kind is NoneType and is_plain_dict(without_none(owner._holon_type)):  # as of a row with that value
+        raise LacksAttribute("'NoneType' object is no dict")
+    return field_types(kind) if is_plain_dict(kind) else None
+
+
+def value_of_key(owner: Any, key: Any, keys: Mapping[str, Any]) -> Any:
+    """The value of a key, as a column; where the dict is an item of a loop, or computed, of the dict itself."""
+    if key not in keys:
+        raise Untraceable(f"it takes {key!r:.50} of a dict that has no such key")
+    kind, expression = kind_of_value(owner), owner._holon_expression
+    if isinstance(expression, Field) and not any(isinstance(part, ItemOf) for part in expression.path):
+        return owner._holon_field(expression.path, kind, key)
+    made = owner._holon_apply("item", getitem, key)
+    return made._holon_maybe_none(without_none(keys[key]), is_there=not may_be_none(kind, key))
+
+
+class GetOfKeys(NotAValue):
+    """``get`` of a TypedDict."""
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
+
+    def __call__(self, key: Any, default: Any = None, /) -> Any:
+        keys = keys_of(self._owner)
+        assert keys is not None, "on this way it is a dict"
+        return value_of_key(self._owner, key, keys) if key in keys else default

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from holon.columnar.event_types import field_names, is_made_of_fields, is_plain_dict, is_plain_tuple
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.dict_rows import New, TupleRow, are_names, dict_row, is_dict_row
 from holon.dataflow.errors import LacksAttribute, NoSuchField
@@ -19,6 +20,7 @@ from holon.dataflow.expressions import Constant, Expression, Field, Leaf
 from holon.dataflow.following.column_functions import PartOfEach
 from holon.dataflow.following.declared import (
     ItemType,
+    Key,
     Kinds,
     Member,
     field_types,
@@ -37,21 +39,25 @@ from holon.dataflow.following.loops.views import VIEWS, DictView
 from holon.dataflow.following.parts import (
     PARTITION,
     SPLIT,
+    GetOfKeys,
     MatchMethod,
     has_items,
     is_dict,
     is_sequence,
+    keys_of,
+    kind_of_value,
     parts_at_none,
     parts_of_text,
     plain_type,
     type_of_item,
     unpacked,
+    value_of_key,
     wanted_items,
 )
 from holon.dataflow.following.path import NEEDS_VALUE, Path
 from holon.dataflow.following.separated import Item, Split
 from holon.dataflow.following.stand_ins import NotAValue, StandInType
-from holon.dataflow.following.time_columns.attributes import ATTRIBUTES, METHODS, Method, attribute
+from holon.dataflow.following.time_columns.attributes import ATTRIBUTES, METHODS, Method, TimeMethod, attribute
 from holon.dataflow.following.time_columns.operators import operation
 
 _NEEDS_STRUCTS = "it asks for a type (isinstance, match, type): that of Structs is known, where a format has read them"
@@ -86,8 +92,8 @@ class Placeholder:
         return self._holon_path.kind_of(self._holon_expression, self._holon_kinds)
 
     def __getattr__(self, name: str) -> Any:
-        if len(self._holon_kinds) > 1:
-            return self._holon_of_kind(self.__class__, name)
+        if len(self._holon_kinds) > 1 or is_plain_dict(self._holon_type):
+            return self._holon_of_kind(kind_of_value(self), name)
         fields = field_types(self._holon_type)
         if name in fields and isinstance(self._holon_expression, Field):
             return self._holon_field(self._holon_expression.path, self._holon_type, name)
@@ -113,6 +119,10 @@ class Placeholder:
 
     def _holon_of_kind(self, kind: type, name: str) -> Any:
         """A field of the one type that the value has on this way."""
+        if is_plain_dict(kind):
+            if name != "get":
+                raise Untraceable(f"it uses {name!r} of a {kind.__name__}, which is a dict")
+            return GetOfKeys(self)
         assert isinstance(self._holon_expression, Field)
         if name in field_types(kind):
             several = len(self._holon_kinds) > 1 + (NoneType in self._holon_kinds)
@@ -123,7 +133,7 @@ class Placeholder:
         raise Untraceable(f"it uses the attribute {name!r} of a {kind.__name__}")
 
     def _holon_field(self, path: tuple[str, ...], struct: Any, name: str) -> Any:
-        found, declared = Field((*path, name)), field_types(struct)[name]
+        found, declared = Field((*path, Key(name) if is_plain_dict(struct) else name)), field_types(struct)[name]
         kinds = kinds_of_field(struct, name) if self._holon_path.is_checked else ()
         if not self._holon_path.asks_none or not may_be_none(struct, name):
             return Placeholder(found, self._holon_path, declared, kinds)
@@ -136,6 +146,8 @@ class Placeholder:
         return self._holon_path.decide(self._holon_expression)
 
     def __contains__(self, item: Any) -> bool:
+        if (keys := keys_of(self)) is not None:
+            return item in keys
         return bool(self._holon_apply("contains", operator.contains, item))
 
     def _holon_apply(self, name: str, function: Callable[..., Any], *others: Any, type: Any = None) -> Placeholder:
@@ -155,6 +167,10 @@ class Placeholder:
 
     def __getitem__(self, item: Any) -> Any:
         of = self._holon_type
+        if (keys := keys_of(self)) is not None:
+            return value_of_key(self, item, keys)
+        if is_plain_tuple(of) and type(item) is int and -len(field_types(of)) <= item < len(field_types(of)):
+            return getattr(self, tuple(field_types(of))[item])
         if not has_items(of) or (type(item) is slice and any(map(holds, (item.start, item.stop, item.step)))):
             raise Untraceable(NEEDS_VALUE)
         if of is re.Match:
@@ -170,6 +186,8 @@ class Placeholder:
         if begins_loop(currentframe()):
             return Turns(self._holon_over())
         number, kind = wanted_items(currentframe()), type_of_item(self._holon_type)
+        if is_plain_tuple(self._holon_type) and number == len(field_types(self._holon_type)):
+            return iter([getattr(self, name) for name in field_types(self._holon_type)])
         if number is None or not is_sequence(self._holon_type) or (kind is None and self._holon_path.asks_none):
             raise Untraceable(NEEDS_VALUE)
         parts = unpacked(self._holon_expression, number, self._holon_path)
@@ -302,19 +320,6 @@ class DictGet(NotAValue):
         return made._holon_maybe_none(kind if is_there else None, is_there)
 
 
-class TimeMethod(NotAValue):
-    """A method of a date or time, which gives a value of this type."""
-
-    def __init__(self, owner: Placeholder, name: str, gives: Any) -> None:
-        self._owner = owner
-        self._name = name
-        self._gives = gives
-
-    def __call__(self, *given: Any, **named: Any) -> Placeholder:
-        function = Method(self._name, tuple(named))
-        return self._owner._holon_apply(f".{self._name}", function, *given, *named.values(), type=self._gives)
-
-
 def holds(value: Any) -> bool:
     """Whether a placeholder is in there."""
     if isinstance(value, Placeholder | NotAValue | StandInType | MadeList):
@@ -323,6 +328,8 @@ def holds(value: Any) -> bool:
         return True
     if isinstance(value, msgspec.Struct):
         return any(holds(getattr(value, name)) for name in type(value).__struct_fields__)
+    if is_made_of_fields(type(value)):
+        return any(holds(getattr(value, name)) for name in field_names(type(value)))
     if isinstance(value, Mapping):
         return any(map(holds, value.values())) or any(map(holds, value))
     return isinstance(value, list | tuple | set | frozenset) and any(map(holds, value))
@@ -371,6 +378,8 @@ def leaf_of(result: Any, path: Path) -> Leaf:
     if isinstance(result, msgspec.Struct) and type(result).__struct_fields__:  # without fields it is a constant
         fields = {name: leaf_of(getattr(result, name), path) for name in type(result).__struct_fields__}
         return Leaf(fields, type(result))
+    if is_made_of_fields(type(result)):
+        return Leaf({name: leaf_of(getattr(result, name), path) for name in field_names(type(result))}, type(result))
     if type(result) is tuple and result:  # columns of no parts have no length
         return Leaf(tuple(leaf_of(one, path) for one in result), types=tuple(map(_known_type, result)))
     if isinstance(result, dict) and are_names(result):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from holon.columnar.event_types import field_names
 from holon.dataflow.dict_rows import TupleRow, in_common, tuples_in_common
 from holon.dataflow.expressions import (
     Constant,
@@ -156,7 +156,7 @@ def _made(ends: Ends, row_type: Any, rows: Rows, origin: Indices | None = None) 
         if row_type is OBJECTS:
             return rows.replaced(origin, objects=as_list(column))
         return rows.replaced(origin, columns={VALUE: column})
-    names: Sequence[str] = row_type.__struct_fields__
+    names = field_names(row_type)
     fields = {name: _joined_field(name, ends, None if origin is not None else rows, count) for name in names}
     return rows.replaced(origin, columns=fields, struct=row_type)
 

@@ -14,8 +14,7 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
-import msgspec
-
+from holon.columnar.event_types import is_made_of_fields, is_struct
 from holon.dataflow.following.nested_code import codes_of, exception_entries
 
 Resolve = Callable[[FunctionType, str], Any]
@@ -281,8 +280,7 @@ class _Code:
                 raise _Shows
             stack.append(_TEXT if self._reading.returns_text(callee) else _OTHER)
             return
-        is_struct = isinstance(callee, type) and issubclass(callee, msgspec.Struct)
-        if _TEXT in arguments and not is_struct:
+        if _TEXT in arguments and not (is_struct(callee) or is_made_of_fields(callee)):
             raise _Shows
         stack.append(_TEXT if _TEXT in arguments else _OTHER)
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from holon.columnar.encoding import FEW, Part, compose, quoted, with_rows
+from holon.columnar.event_types import fields, has_fields, is_plain_dict, is_plain_tuple, is_struct
 from holon.columnar.loops import installed
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
 from holon.columnar.structs.lazy import LazyColumn
@@ -75,15 +76,19 @@ class _Member(NamedTuple):
 
 @cache
 def _members(struct: Any) -> tuple[_Member, ...] | None:
-    """Of a Struct whose object is written with all of its fields; None for others."""
-    config = struct.__struct_config__
-    if config.array_like or config.omit_defaults or config.tag is not None or hasattr(struct, "__post_init__"):
+    """Of a type whose object is written with all of its fields; None for others."""
+    if is_struct(struct):
+        config = struct.__struct_config__
+        if config.array_like or config.omit_defaults or config.tag is not None or hasattr(struct, "__post_init__"):
+            return None
+    elif is_plain_dict(struct):  # keys come as they came in the record
         return None
-    fields = msgspec.structs.fields(struct)
-    return tuple(
-        _Member(field.name, (b"," if number else b"{") + msgspec.json.encode(field.encode_name) + b":", field.type)
-        for number, field in enumerate(fields)
-    )
+    is_array = is_plain_tuple(struct)
+    found = []
+    for number, field in enumerate(fields(struct)):
+        name = b"" if is_array else msgspec.json.encode(field.encode_name) + b":"
+        found.append(_Member(field.name, (b"," if number else b"[" if is_array else b"{") + name, field.type))
+    return tuple(found)
 
 
 def _struct(struct: Any, columns: Mapping[str, Column], prefix: str, escaped: bool) -> list[Part]:
@@ -98,11 +103,11 @@ def _struct(struct: Any, columns: Mapping[str, Column], prefix: str, escaped: bo
             parts += _value(column, escaped)
         else:
             parts += _struct(_inner(kind), columns, f"{prefix}{name}.", escaped)
-    return [*parts, b"}"]
+    return [*parts, b"]" if is_plain_tuple(struct) else b"}"]
 
 
 def _inner(kind: Any) -> Any:
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+    if has_fields(kind):
         return kind
     raise _NeedsObjects
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.structs.plan import structs_of
+from holon.columnar.event_types import why_not_plain
+from holon.columnar.structs.plan import event_types_of
 from holon.dataflow.arithmetic import truth
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.compiling import FieldFunction
@@ -86,9 +87,9 @@ def _form(job: Job, source: Source[Any]) -> ColumnForm:
         raise Untraceable("process is async")
     if isinstance(source.watermarks, ManualWatermarks):
         raise Untraceable("process moves the watermark")
-    structs = structs_of(source.format.type) if type(source.format) is Json else ()
+    structs = event_types_of(source.format.type) if type(source.format) is Json else ()
     if len(structs) != 1:
-        raise Untraceable("its format is not Json of a Struct")
+        raise Untraceable(f"its format is not Json of a Struct, dataclass or TypedDict{_why(source)}")
     (struct,) = structs
     if hasattr(struct, "__post_init__"):
         raise Untraceable(f"{struct.__name__} checks itself (__post_init__)")
@@ -103,6 +104,12 @@ def _form(job: Job, source: Source[Any]) -> ColumnForm:
         filter=None if source.filter is None else _Filter(source.filter, struct),
     )
     return ColumnForm(columnar, RecordEffects(decision, struct))
+
+
+def _why(source: Source[Any]) -> str:
+    """Why the type of a format is none of these, where that is no matter of its kind."""
+    why = why_not_plain(source.format.type) if type(source.format) is Json else ""
+    return f": {why}" if why else ""
 
 
 def _effects(job: Job, struct: type) -> Decision:

@@ -14,6 +14,7 @@ from holon.columnar.payloads import Texts
 from holon.columnar.structs.lazy import LazyColumn
 from holon.columnar.structs.times import datetimes_of
 from holon.dataflow.following.column_functions import ColumnFunction, as_list
+from holon.dataflow.following.stand_ins import NotAValue
 from holon.dataflow.following.time_columns.made import DAY, SECOND, Durations, MadeTimes, of_each_unit
 from holon.formats.batch import Column
 
@@ -148,3 +149,16 @@ _PARTS = {
 def attribute(name: str) -> Attribute:
     """The function that gives an attribute."""
     return _PARTS[name]
+
+
+class TimeMethod(NotAValue):
+    """A method of a date or time, which gives a value of this type."""
+
+    def __init__(self, owner: Any, name: str, gives: Any) -> None:
+        self._owner = owner
+        self._name = name
+        self._gives = gives
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        function = Method(self._name, tuple(named))
+        return self._owner._holon_apply(f".{self._name}", function, *given, *named.values(), type=self._gives)

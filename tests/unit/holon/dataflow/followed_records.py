@@ -74,11 +74,12 @@ def job_of(
     wanted: Any = None,
     behind_ms: int = 0,
     timestamp: Any = lambda event: event.ts,
-) -> Job[Event]:
-    """A job with this ``process`` of ``States``; ``wanted``: the source's filter."""
+    of: Any = Event,
+) -> Job[Any]:
+    """A job with this ``process`` of ``States``; ``wanted``: the source's filter; ``of``: the type of events."""
     function = type("Followed", (States,), {"process": process})
     watermarks = BoundedOutOfOrderness(behind_ms)
-    source = Source("events", Json(Event), timestamp, filter=wanted, watermarks=watermarks)
+    source = Source("events", Json[Any](of), timestamp, filter=wanted, watermarks=watermarks)
     return Job("followed", source, function, output="out", on_error=policy)
 
 
