@@ -188,6 +188,10 @@ class _Row(TypedDict):
     at: int
 
 
+class _MayLack(TypedDict, total=False):
+    at: int
+
+
 class _Checked(msgspec.Struct):
     at: int
 
@@ -195,12 +199,16 @@ class _Checked(msgspec.Struct):
         pass
 
 
+_COLUMNS = "those of a msgspec.Struct, dataclass, TypedDict or NamedTuple are read as columns"
+
+
 @pytest.mark.parametrize(
     ("of", "why"),
     [
-        (dict, "events are objects of dict: those of a "),
-        (_Row, "X"),
+        (dict, f"events are objects of dict: {_COLUMNS}"),
+        (_MayLack, f"events are objects of _MayLack (_MayLack has keys that may be missing): {_COLUMNS}"),
         (_Checked, "_Checked checks itself (__post_init__), so its events are objects"),
+        (_Row, ""),
         (Click, ""),
     ],
 )

@@ -117,7 +117,7 @@ def test_unions_whose_columns_have_one_name_are_refused() -> None:
     one, two = (msgspec.defstruct("Same", [("a", int)], tag=tag) for tag in ("x", "y"))
     with pytest.raises(JobError, match="two of its columns have one name"):
         JsonColumns(Union[one, two])  # noqa: UP007
-    with pytest.raises(JobError, match="union of Structs with tags, got"):
+    with pytest.raises(JobError, match="or a plain dataclass, TypedDict or NamedTuple, got"):
         JsonColumns(Cat | None)
     with pytest.raises(JobError, match=r"Cat \| Dog has no column 'lives'; it has type, Cat, Cat.lives"):
         JsonColumns(Cat | Dog).check_column("lives")
