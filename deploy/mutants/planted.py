@@ -12,6 +12,7 @@ from deploy.mutants.flows.lateness import OWN_LATENESS
 from deploy.mutants.flows.left_loops import OF_LEFT_LOOPS
 from deploy.mutants.flows.loops import OF_ITEMS
 from deploy.mutants.flows.named_values import NAMED_VALUES
+from deploy.mutants.flows.plain_types import OF_PLAIN_TYPES
 from deploy.mutants.flows.record_functions import RECORD_FUNCTIONS
 from deploy.mutants.flows.tuple_rows import OF_TUPLES
 from deploy.mutants.flows.unions import UNIONS
@@ -75,6 +76,7 @@ MUTANTS = (
     *OF_IDIOMS,
     *OF_DICTS,
     *OF_TUPLES,
+    *OF_PLAIN_TYPES,
     *OF_NAMES,
     *NAMED_VALUES,
     *OWN_LATENESS,

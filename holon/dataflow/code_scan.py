@@ -237,10 +237,10 @@ def global_of(function: FunctionType, name: str) -> Any:
 
 
 def _check_name(name: str, value: Any, found: _Found) -> bool:
-    if isinstance(value, FunctionType):
-        return _scan(value, found)
     if any(value is one for one in found.known) or is_named(value):
         return False
+    if isinstance(value, FunctionType):
+        return _scan(value, found)
     found.classes.update(dict.fromkeys(_enums_in(value)))
     structs = _structs_in(value)
     found.classes.update(dict.fromkeys(structs))

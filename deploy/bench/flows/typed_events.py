@@ -103,6 +103,15 @@ def _totals(of: Callable[[str, float], Any], name: str) -> Flow:
     return flow
 
 
+def _called(of: Any, name: str) -> Flow:
+    """A function that is not followed."""
+    flow = Flow(name)
+    flow.source("in", Json[Any](of), time=lambda order: order.ts).filter(lambda order: hash(order.user) == 7).sink(
+        "out"
+    )
+    return flow
+
+
 class MostByUser(ProcessingFunction[Any]):
     orders = WCRDT(MapOf(GCounter()), WINDOW)
     most = WCRDT(MapOf(Max()), WINDOW)
@@ -141,5 +150,6 @@ flow_of_tuples = _most_by_user(TupleOrder, "flow_of_tuples")
 job_of_structs = _job(StructOrder, "job_of_structs")
 job_of_dataclasses = _job(DataclassOrder, "job_of_dataclasses")
 job_of_dicts = _job(DictOrder, "job_of_dicts")
+called_for_dataclasses = _called(DataclassOrder, "called_for_dataclasses")
 to_dataclasses = _totals(Total, "to_dataclasses")
 to_tuples = _totals(TotalTuple, "to_tuples")

@@ -62,7 +62,7 @@ NAMED_VALUES = (
     Mutant(
         "the module datetime is as it is",
         CALLS,
-        "    if value is datetime_module:\n        return _MODULE\n",
+        "    (datetime_module, _MODULE),\n",
         "",
         tests=TIMES,
     ),

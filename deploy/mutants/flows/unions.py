@@ -83,7 +83,7 @@ UNIONS = (
     Mutant(
         "stand-ins of types are compared as if they were these",
         "holon/dataflow/code_scan.py",
-        "    return value is NoneType or (isinstance(value, type) and issubclass(value, msgspec.Struct))",
+        "    return value is NoneType or _has_class(value)",
         "    return isinstance(value, type)",
         tests=ASKED,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import datetime as datetime_module
 import math
 import re
@@ -14,11 +15,13 @@ from functools import partial
 from types import MappingProxyType, NoneType
 from typing import Any, NoReturn
 
+from holon.columnar.event_types import field_names, is_made_of_fields
 from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.following.formats import is_marked
 from holon.dataflow.following.loops.counting import looped_stand_in_of
 from holon.dataflow.following.loops.stand_ins import JoinStandIn, making_stand_in_of, stand_in_of
 from holon.dataflow.following.matches import METHODS as MATCH_METHODS
+from holon.dataflow.following.parts import kind_of_value
 from holon.dataflow.following.placeholders import Placeholder, expression_of, holds
 from holon.dataflow.following.rewritten_code import Identity, Separator
 from holon.dataflow.following.stand_ins import (
@@ -58,16 +61,9 @@ def replaced(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _stand_in_of(value: Any) -> Any:
     """In place of what a name stands for; the value itself where there is none."""
-    if value is datetime:
-        return _DATETIME
-    if value is Decimal:
-        return _DECIMAL
-    if value is datetime_module:
-        return _MODULE
-    if value is math:
-        return _MATH
-    if value is re:
-        return _RE
+    for one, stand_in in _NAMED:
+        if value is one:
+            return stand_in
     if type(value) is re.Pattern:
         return PatternStandIn(value)
     if any(value is one for one in OF_MATH):
@@ -211,6 +207,27 @@ class _Re(NotAValue):
 _RE = _Re()
 
 
+def _with_fields(value: Any, /, **changes: Any) -> Any:
+    """``dataclasses.replace``, of what is made of its fields."""
+    of: Any = kind_of_value(value) if isinstance(value, Placeholder) else type(value)
+    if not is_made_of_fields(of) or issubclass(of, tuple):
+        raise Untraceable("it uses dataclasses.replace of what is no dataclass that is made of its fields")
+    kept = [name for name in field_names(of) if name not in changes]
+    return of(**{name: getattr(value, name) for name in kept}, **changes)
+
+
+class _Dataclasses(NotAValue):
+    """In place of the module ``dataclasses``."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "replace":
+            raise Untraceable(f"it uses dataclasses.{name}")
+        return _with_fields
+
+
+_DATACLASSES = _Dataclasses()
+
+
 class _DecimalType(StandInType):
     """In place of ``Decimal``: its calls, and nothing else."""
 
@@ -224,3 +241,13 @@ def _decimal(*given: Any, **named: Any) -> Any:
 
 _DECIMAL = _DecimalType("Decimal", (), {})
 _DECIMAL.real, _DECIMAL.called = Decimal, _decimal
+_NAMED = (
+    (datetime, _DATETIME),
+    (Decimal, _DECIMAL),
+    (datetime_module, _MODULE),
+    (math, _MATH),
+    (re, _RE),
+    (dataclasses, _DATACLASSES),
+    (dataclasses.replace, _with_fields),
+)
+"""In place of what has a name of its own."""

@@ -7,6 +7,7 @@ functions that it calls, and those in the variables that it closes over. Of valu
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import datetime as datetime_module
 import math
 import re
@@ -41,7 +42,7 @@ OF_MATH = tuple(
     if hasattr(math, name)
 )
 """Functions of the module ``math`` that take numbers and give one."""
-_NAMED = (datetime, datetime_module, math, re, Decimal)
+_NAMED = (datetime, datetime_module, math, re, Decimal, dataclasses, dataclasses.replace)
 
 
 def is_named(value: Any) -> bool:
@@ -165,4 +166,5 @@ class _Replaced:
         return made
 
     def _value(self, value: Any) -> Any:
-        return self.function(value) if isinstance(value, FunctionType) else self._replace(value)
+        found = self._replace(value)
+        return self.function(found) if found is value and isinstance(value, FunctionType) else found
