@@ -111,7 +111,7 @@ class Flow:
             bounded: these topics end, and the job runs with ``--bounded``: ``GlobalWindow`` may wait for that.
 
         Structs of ``Json`` and ``Arrow`` are read as columns: then an int beyond 64 bits is a bad record
-        (``JsonColumns``), or a bad row (``ArrowColumns``).
+        (``JsonColumns``), or a bad row (``ArrowColumns``). So are plain dataclasses and the like of ``Json``.
         """
         struct, kinds = _columnar_struct(format), _kinds(format)
         read: Format[Any] = format

@@ -138,6 +138,16 @@ def test_keys_of_a_typed_dict_are_columns() -> None:
     ]
 
 
+def test_dicts_inside_of_one_are_rows_with_columns() -> None:
+    there = [o["place"] for o in DICTS if o["place"] is not None]
+    place: Callable[[Any], Any] = lambda o: o["place"]  # noqa: E731 (its code is read)
+    assert results(DictOrder, ("filter_map", place), ("map", lambda p: p["lat"])) == [p["lat"] for p in there]
+    kept = results(DictOrder, ("filter_map", place), ("filter", lambda p: p["lat"] > 1))
+    assert list(map(list, kept)) == [["lon", "lat"]] * len([p for p in there if p["lat"] > 1])
+    flow = flow_of(DictOrder, ("filter_map", place), ("map", lambda p: repr(p)))
+    assert flow.collect({"in": RECORDS}) == list(map(repr, there))
+
+
 class DictInner(TypedDict):
     z: int
 
