@@ -10,7 +10,7 @@ import dataclasses
 import typing
 from abc import ABCMeta
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from inspect import getattr_static
 from operator import attrgetter, itemgetter
 from types import FunctionType, MemberDescriptorType
@@ -99,7 +99,7 @@ def why_not_plain(of: Any) -> str:
 _OTHER = "it is of another kind"
 
 
-@cache
+@lru_cache(1024)
 def _why(of: type) -> str:
     """Why a class is no plain dataclass, TypedDict or NamedTuple; "" where it is one."""
     if typing.is_typeddict(of):
@@ -153,7 +153,7 @@ def _fields_of_info(of: Any) -> tuple[inspect.Field, ...]:
     return info.fields if isinstance(info, _WITH_FIELDS) else ()
 
 
-@cache
+@lru_cache(1024)
 def _fields(of: Any) -> Fields:
     hints = typing.get_type_hints(of, include_extras=True)
     return tuple(_field(field, hints.get(field.name, Any)) for field in _fields_of_info(of))
