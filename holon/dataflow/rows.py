@@ -72,9 +72,9 @@ class Rows:
             keys, part = self.columns["key"], int(path[1])
             return keys[part] if isinstance(keys, tuple) else [each[part] for each in as_list(keys)]
         else:
-            return _part(as_list(self.field(path[:-1])), path[-1])
+            return part_of(as_list(self.field(path[:-1])), path[-1])
         for name in path:
-            found = _part(found, name)
+            found = part_of(found, name)
         return found
 
     def column_at(self, path: tuple[str, ...]) -> Column | None:
@@ -223,8 +223,8 @@ def _any_of(columns: Sequence[list[Any]]) -> list[Any]:
     return [next(value for value in row if value is not None) for row in zip(*columns, strict=True)]
 
 
-def _part(objects: list[Any], name: str) -> list[Any]:
-    """One part of a path, of objects."""
+def part_of(objects: list[Any], name: str) -> list[Any]:
+    """One part of a path, of each object. Raises what Python raises for the first that lacks it."""
     return list(map(name.value_of if isinstance(name, Key | Member) else attrgetter(name), objects))
 
 

@@ -29,9 +29,10 @@ MAY_NOT_FOLLOW = ("different lengths", "within try", "ways through it", "with a 
 INTS = st.integers(-2, 4) | st.sampled_from([2**53 + 1, 2**62, 2**63 - 1, -(2**63)])
 FLOATS = st.sampled_from([0.0, -0.0, 0.1, 1e16, -1e16, 1e308, 1.0])
 TEXTS = st.sampled_from(["", "web", "a b", " b\ta  b ", "\u00dcb b", "x\u3000b", "7", "b 7 \x1f web"])
+PLACES = st.none() | st.fixed_dictionaries({"city": TEXTS}, optional={"zone": st.none() | st.integers(-1, 3)})
 ITEMS = st.fixed_dictionaries(
     {"sku": TEXTS, "price": FLOATS, "count": INTS},
-    optional={"note": st.none() | TEXTS, "marks": st.lists(INTS, max_size=3)},
+    optional={"note": st.none() | TEXTS, "marks": st.lists(INTS, max_size=3), "p": PLACES},
 )
 EVENTS = st.fixed_dictionaries(
     {"ts": st.integers(0, 60), "a": INTS, "x": FLOATS, "f": st.booleans(), "t": TEXTS},
@@ -42,17 +43,19 @@ EVENTS = st.fixed_dictionaries(
         "nums": st.lists(INTS, max_size=4),
         "floats": st.lists(FLOATS, max_size=4),
         "g": st.dictionaries(TEXTS, st.integers(-1, 3), max_size=3),
+        "nested": st.lists(st.lists(ITEMS, max_size=2), max_size=2),
     },
 )
+RIGHT_ITEMS = st.fixed_dictionaries(
+    {"sku": TEXTS, "price": FLOATS, "count": st.integers(1, 5), "note": st.none() | TEXTS, "p": PLACES,
+     "marks": st.lists(st.integers(1, 3), max_size=2)}
+)  # fmt: skip
 RIGHT = st.fixed_dictionaries(
     {"ts": st.integers(20, 40), "a": st.integers(1, 4), "x": st.floats(-9, 9), "f": st.booleans(), "t": TEXTS,
      "n": st.integers(1, 3), "tags": st.lists(TEXTS, max_size=3), "nums": st.lists(st.integers(1, 3), max_size=3),
      "floats": st.lists(FLOATS, max_size=3), "g": st.dictionaries(TEXTS, st.integers(1, 3), max_size=3),
-     "items": st.lists(
-         st.fixed_dictionaries(
-             {"sku": TEXTS, "price": FLOATS, "count": st.integers(1, 5), "note": st.none() | TEXTS,
-              "marks": st.lists(st.integers(1, 3), max_size=2)}),
-         max_size=4)})  # fmt: skip
+     "items": st.lists(RIGHT_ITEMS, max_size=4), "nested": st.lists(st.lists(RIGHT_ITEMS, max_size=2), max_size=2)}
+)  # fmt: skip
 RECORDS = st.lists((RIGHT | EVENTS).map(lambda event: json.dumps(event).encode()), max_size=16)
 ALL_RIGHT = st.lists(RIGHT.map(lambda event: json.dumps(event).encode()), min_size=4, max_size=16)
 
@@ -62,7 +65,15 @@ OVER = {
                     ["item.price", "item.price * item.count", "item.count / event.a", "max(item.marks, default=0)"],
                     ["item.sku", "item.sku.upper()", 'f"{item.sku}/{event.a}"', "(item.sku, event.t)"],
                     ["item.count > 1", 'item.sku == "web"', "any(mark > event.a for mark in item.marks)", "item.price",
-                     "item.note is None", "item.note", "event.n is None or item.count > event.n"]),
+                     "item.note is None", "item.note", "event.n is None or item.count > event.n",
+                     "item.p is not None and item.p.city == event.t", "item.p is not None and item.p.zone is None"]),
+    "event.nested": ("row", ["len(row)", "sum(one.count for one in row)",
+                             "sum(len(one.p.city) for one in row if one.p is not None)",
+                             "sum(one.count for line in event.nested for one in line)"],
+                     ["sum(one.price for one in row)", "max(one.count for one in row)"],
+                     ["event.t", "(event.t, event.a)"],
+                     ["row", "any(one.p is not None and one.p.city == event.t for one in row)",
+                      "any(mark > event.a for one in row for mark in one.marks)"]),
     "event.tags": ("tag", ["len(tag)", "int(tag)", 'tag.count("b")'], ["len(tag) / event.a", "event.x"],
                    ["tag", "tag.lower()", 'tag.partition("b")[0]', "(tag, event.a)"],
                    ['tag == "web"', "tag", "tag in (event.t, 'a')"]),
@@ -159,7 +170,7 @@ def sums(draw: Any) -> list[str]:
     )
     asked = conditions | st.sampled_from(["total > 2", "last == 'web'", "number", "last is None", "last is not None"])
     body: list[str] = []
-    kinds = ["plain", "plain", "if", "else", "continue", "try", "inner", "break", "break", "inner break"]
+    kinds = ["plain", "plain", "if", "else", "continue", "try", "inner", "break", "break", "inner break", "place"]
     for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3)):
         condition, one, other = draw(asked), draw(step), draw(step)
         body += {"plain": [one], "if": [f"if {condition}:", f"    {one}"],
@@ -171,6 +182,9 @@ def sums(draw: Any) -> list[str]:
                  "inner break": ["for mark in event.nums:", "    if mark > number:", f"        {one}", "        break",
                                  "    total += mark"],
                  "inner": ["for mark in event.nums:", "    total += mark", f"    number += {draw(ints)}"],
+                 "place": ["for line in event.nested:", "    for one in line:", "        if one.p is not None:",
+                           "            total += len(one.p.city)",
+                           f"            {draw(st.sampled_from(['break', one]))}"],
                  }[kind]  # fmt: skip
     first = draw(st.sampled_from(["0", "0", "0.5", "event.a", "event.x", "2**62"]))
     none = draw(st.sampled_from(["None", "'none'", "event.t"]))
@@ -190,12 +204,15 @@ def searches(draw: Any) -> list[str]:
     values = st.sampled_from([*of_place, *numbers, *keys, "event.t", "number"])
     asked = st.sampled_from([*conditions, "number > event.a"])
     body: list[str] = []
-    for kind in draw(st.lists(st.sampled_from(["return", "return", "break", "adds", "inner"]), min_size=1, max_size=3)):
+    kinds = ["return", "return", "break", "adds", "inner", "place"]
+    for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3)):
         condition, one = draw(asked), draw(values)
         body += {"return": [f"if {condition}:", f"    return {one}"],
                  "break": [f"if {condition}:", f"    last = {draw(st.sampled_from(of_place))}", "    break"],
                  "adds": [f"number += {draw(st.sampled_from(of_place))}"],
                  "inner": ["for mark in event.nums:", f"    if {condition} or mark > number:", f"        return {one}"],
+                 "place": ["for line in event.nested:", "    for each in line:", "        if each.p is not None:",
+                           "            return each.p.city, each.count"],
                  }[kind]  # fmt: skip
     behind = draw(st.sampled_from([[], ["else:", "    last = 7"], ["if number > 2:", "    return last"]]))
     return ["last, number = -1, 0", f"{begin}:", *_indented(body), *behind, "return last, number, event.t"]

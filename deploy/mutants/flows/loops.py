@@ -10,7 +10,30 @@ REDUCED = ("tests/unit/holon/dataflow/test_reductions.py",)
 FLAT = ("tests/unit/holon/dataflow/test_flat_maps.py",)
 EFFECTS = "holon/dataflow/record_functions/effects.py"
 
+LACKING = ("tests/unit/holon/dataflow/test_lacking_items.py",)
+
 OF_ITEMS = (
+    Mutant(
+        "a field of an item is read of all items, where one lacks it",
+        "holon/dataflow/following/loops/gathered.py",
+        'if len(path) == 1 or path[-1].startswith(" "):',
+        "if True:",
+        tests=LACKING,
+    ),
+    Mutant(
+        "a field of an item is read of all items where names are handed on",
+        "holon/dataflow/following/loops/carrying.py",
+        "            except USER_ERRORS:\n                self._fields[path] = None\n",
+        "            except USER_ERRORS:\n                raise\n",
+        tests=LACKING,
+    ),
+    Mutant(
+        "objects of lists within lists are taken for columns",
+        "holon/dataflow/following/loops/sources.py",
+        "return lists is not None and lists.lengths() is not None",
+        "return lists is not None",
+        tests=LACKING,
+    ),
     Mutant(
         "elements of items have the places of the items",
         EFFECTS,

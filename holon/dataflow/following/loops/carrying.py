@@ -32,6 +32,7 @@ from holon.dataflow.expressions import (
 from holon.dataflow.following.column_functions import ColumnFunction, Parting, RowsFunction, as_list, packed
 from holon.dataflow.following.loops.gathered import Gathered, Path
 from holon.dataflow.following.loops.loop import CarriedOf, Carries, Computed, Effects, Loop, WayRaises
+from holon.errors import USER_ERRORS
 from holon.formats.batch import Column
 
 FEW = 16
@@ -178,7 +179,7 @@ class _Single:
     def __init__(self, loop: Loop, items: Fields, exits: Places, left_at: Places) -> None:
         self._loop, self._items, self._exits, self._left_at = loop, items, exits, left_at
         self._has_inner_exits = _parts(loop.body)
-        self._fields: dict[Path, list[Any]] = {}
+        self._fields: dict[Path, list[Any] | None] = {}  # None: some item lacks it
         self.before: list[_Group] = []
         self.behind: list[_Group] = []
 
@@ -228,13 +229,21 @@ class _Single:
         if isinstance(one, Field):
             if isinstance(one.path[0], CarriedOf) and one.path[0].depth == self._loop.item.depth:
                 return values[one.path[0].number]
-            if one.path not in self._fields:
-                self._fields[one.path] = as_list(self._items.field(one.path))
-            return self._fields[one.path][place]
+            return self._field(one.path, place)
         if isinstance(one.function, RowsFunction):
             columns = [packed([each]) for each in values]
             return as_list(evaluate(one, _Turn(self._items, np.array([place]), self._loop.item.depth, columns)))[0]
         return one.function(*map(value, one.arguments))
+
+    def _field(self, path: Path, place: int) -> Any:
+        """A field at one item, since others may lack it."""
+        if path not in self._fields:
+            try:
+                self._fields[path] = as_list(self._items.field(path))
+            except USER_ERRORS:
+                self._fields[path] = None
+        column = self._fields[path]
+        return as_list(self._items.take(np.array([place])).field(path))[0] if column is None else column[place]
 
 
 def _parts(body: Decision) -> bool:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from holon.dataflow.expressions import Expression, Fields, Indices, KnownAbove, rows_of
+from holon.dataflow.following.column_functions import as_list
+from holon.dataflow.rows import part_of
+from holon.errors import USER_ERRORS
 from holon.formats.batch import Column
 
 Path = tuple[str, ...]
@@ -23,10 +26,18 @@ class Gathered:
         return len(self.index)
 
     def field(self, path: Path) -> Column:
-        """The column of a field."""
+        """The column of a field; only of these rows, since others may lack it."""
         if path not in self._fields:
-            self._fields[path] = rows_of(self._above.field(path), self.index)
+            self._fields[path] = self._field(path)
         return self._fields[path]
+
+    def _field(self, path: Path) -> Column:
+        try:
+            return rows_of(self._above.field(path), self.index)
+        except USER_ERRORS:
+            if len(path) == 1 or path[-1].startswith(" "):  # an item, or its place
+                raise
+        return part_of(as_list(self.field(path[:-1])), path[-1])
 
     def column_at(self, path: Path) -> Column | None:
         """The column of a field, if it takes no objects."""

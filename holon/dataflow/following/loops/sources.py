@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from operator import attrgetter
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from holon.columnar.structs.lazy import ObjectColumn
 from holon.dataflow.expressions import Apply, Expression, Field, Fields, Indices, evaluate, rows_of
 from holon.dataflow.following.column_functions import ColumnFunction, as_list, packed
 from holon.dataflow.following.loops.gathered import Path
+from holon.dataflow.rows import part_of
 from holon.formats.batch import Column
 
 MOST_OF_A_ROW = 1000
@@ -78,7 +78,8 @@ class _Items:
         return found if isinstance(found, Lists) else None
 
     def has_columns_at(self, rest: Path) -> bool:
-        return self._columns_at(rest) is not None
+        lists = self._columns_at(rest)
+        return lists is not None and lists.lengths() is not None
 
     def names_within(self, rest: Path) -> Sequence[str]:
         return self._rows.names_within((*self._iterable.path, *rest)) if isinstance(self._iterable, Field) else ()
@@ -101,7 +102,7 @@ class _Items:
         if lists is not None and lists.lengths() is not None:
             made = lists.flat()[0]
         elif rest:
-            made = list(map(attrgetter(rest[-1]), as_list(self.of_items(rest[:-1]))))
+            made = part_of(as_list(self.of_items(rest[:-1])), rest[-1])
         else:
             made = flat(evaluate(self._iterable, self._rows))[0]
         self._own[rest] = made

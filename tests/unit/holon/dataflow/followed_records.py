@@ -34,6 +34,7 @@ class Item(msgspec.Struct):
     count: int
     note: str | None = None
     marks: list[int] = []
+    p: Place | None = None
 
 
 class Event(msgspec.Struct):
@@ -51,6 +52,7 @@ class Event(msgspec.Struct):
     items: list[Item] = []
     nums: list[int] = []
     floats: list[float] = []
+    nested: list[list[Item]] = []
 
 
 class States(ProcessingFunction[Event]):
