@@ -47,3 +47,7 @@ def caller() -> Place:
     while frame is not None and frame.f_globals.get("__name__", "").startswith(package):
         frame = frame.f_back
     return Place("?", 0) if frame is None else Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+class FollowedWrongly(RuntimeWarning):
+    """A function failed by columns for a row for which it does not fail itself; its own result was taken."""

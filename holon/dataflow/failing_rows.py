@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from holon.dataflow.errors import FollowedWrongly
 from holon.dataflow.rows import Rows
 from holon.errors import USER_ERRORS, HolonError
 
@@ -76,6 +78,20 @@ def in_order_without_failing(step: Any, rows: Rows, values: Sequence[Any], targe
         for place in compared:
             _set_aside(step, rows, place, error, target)
     return []
+
+
+def called_itself(function: Callable[[Any], T], row: Rows, error: BaseException) -> T:
+    """The result of a function for the one row at which it fails by columns. Raises what it raises itself.
+
+    ``error``: of the columns. Where the function gives a result, it was not followed rightly; then Python is right.
+    """
+    if isinstance(error, HolonError):
+        raise error
+    value = function(row.objects()[0])
+    name, file = getattr(function, "__qualname__", ""), getattr(getattr(function, "__code__", None), "co_filename", "")
+    text = f"{name} ({file}) raised {error!r} by columns, and gives a result where it is called: that was taken"
+    warnings.warn(f"{text}. This is an error of Holon; please report the function", FollowedWrongly, stacklevel=2)
+    return value
 
 
 def raised_by(function: Callable[[Any], object], row: Rows) -> BaseException | None:

@@ -23,12 +23,13 @@ from holon.dataflow.expressions import (
     column_of,
     evaluate,
 )
-from holon.dataflow.failing_rows import TakesFailing, without_failing
+from holon.dataflow.failing_rows import TakesFailing, called_itself, without_failing
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.following.declared import field_types, may_be_none, without_none
 from holon.dataflow.following.results import filter_mapped, flat_mapped, gives_rows, mapped, struct_of
 from holon.dataflow.rows import OBJECTS, Rows
-from holon.dataflow.tracing import trace, trace_flat
+from holon.dataflow.tracing import constant_leaf, trace, trace_flat
+from holon.errors import USER_ERRORS
 from holon.formats.batch import Column
 from holon.outputs.partitioner import key_or_none
 
@@ -258,6 +259,18 @@ class RowStep(Step):
             self.pass_on(made, target)
 
     def _made_of(self, rows: Rows) -> Rows:
+        try:
+            return self._by_columns(rows)
+        except USER_ERRORS as caught:
+            if self.decision is None or len(rows) != 1 or self.kind in ("filter", "reject"):
+                raise
+            error = caught
+        value = called_itself(self.function, rows, error)
+        leaf = constant_leaf(value, is_flat=self.kind == "flat_map")
+        make = {"map": mapped, "filter_map": filter_mapped, "flat_map": flat_mapped}[self.kind]
+        return make(leaf, self.row_type, rows)
+
+    def _by_columns(self, rows: Rows) -> Rows:
         if self.kind in ("filter", "reject"):
             mask = self.mask(rows)
             count = int(np.count_nonzero(mask))
@@ -299,7 +312,13 @@ def column(decision: Decision | None, function: Callable[[Any], Any], rows: Rows
     """The results of a function of rows, by its expressions where they are known."""
     if decision is None or rows.columns is None:
         return list(map(function, rows.objects()))
-    return column_of(decision, rows)
+    try:
+        return column_of(decision, rows)
+    except USER_ERRORS as caught:
+        if len(rows) != 1:
+            raise
+        error = caught
+    return [called_itself(function, rows, error)]
 
 
 def type_at(struct: Any, path: Sequence[str]) -> Any:

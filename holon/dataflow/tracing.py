@@ -73,6 +73,12 @@ def _yielding_leaf(result: Any, path: Path) -> Leaf:
     return path.effects()
 
 
+def constant_leaf(result: Any, *, is_flat: bool = False) -> Leaf:
+    """The result of a function that was called for one row, as that row's leaf; ``is_flat``: it is an iterable."""
+    path = Path((), False, lambda: False, True, {}, Turned(may_raise=False))
+    return _yielding_leaf(list(result), path) if is_flat else leaf_of(result, path)
+
+
 def trace_with(function: Callable[[Any], Any], argument: Callable[[Path], Any]) -> Decision:
     """As ``trace``, with an argument that is made for each way through the function."""
     return _follow(function, lambda path: (argument(path),), used_leaf, scan(function))

@@ -10,6 +10,7 @@ REDUCED = ("tests/unit/holon/dataflow/test_reductions.py",)
 FLAT = ("tests/unit/holon/dataflow/test_flat_maps.py",)
 EFFECTS = "holon/dataflow/record_functions/effects.py"
 
+WRONGLY = ("tests/unit/holon/dataflow/test_wrongly_followed.py",)
 LACKING = ("tests/unit/holon/dataflow/test_lacking_items.py",)
 
 OF_ITEMS = (
@@ -26,6 +27,20 @@ OF_ITEMS = (
         "            except USER_ERRORS:\n                self._fields[path] = None\n",
         "            except USER_ERRORS:\n                raise\n",
         tests=LACKING,
+    ),
+    Mutant(
+        "a row that fails by columns alone is dead",
+        "holon/dataflow/steps.py",
+        "        value = called_itself(self.function, rows, error)\n",
+        "        raise error\n",
+        tests=WRONGLY,
+    ),
+    Mutant(
+        "a key or a filter that fails by columns alone is dead",
+        "holon/dataflow/steps.py",
+        "    return [called_itself(function, rows, error)]\n",
+        "    raise error\n",
+        tests=WRONGLY,
     ),
     Mutant(
         "objects of lists within lists are taken for columns",
