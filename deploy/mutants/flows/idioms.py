@@ -10,6 +10,20 @@ IDIOMS = ("tests/unit/holon/dataflow/test_idioms.py",)
 
 OF_IDIOMS = (
     Mutant(
+        "a quotient may be a key",
+        "holon/dataflow/following/parts.py",
+        'and (name == "/" or float in kinds)',
+        "and float in kinds",
+        tests=KEYS,
+    ),
+    Mutant(
+        "a sum with a float may be a key",
+        "holon/dataflow/following/parts.py",
+        'and (name == "/" or float in kinds)',
+        'and name == "/"',
+        tests=KEYS,
+    ),
+    Mutant(
         "a member of a set is looked for among different values alone",
         f"{FOLLOWING}/tables.py",
         "np.fromiter(map(self, distinct), np.bool_, len(distinct))[numbers]",
@@ -67,9 +81,9 @@ OF_IDIOMS = (
     ),
     Mutant(
         "a comparison may be a key",
-        f"{FOLLOWING}/placeholders.py",
-        "type=bool if is_bool else None",
-        "type=None",
+        "holon/dataflow/following/parts.py",
+        "        return None if None in kinds else bool\n",
+        "        return None\n",
         tests=KEYS,
     ),
     Mutant(

@@ -43,6 +43,15 @@ def plain_type(of: Any) -> Any:
     return next((one for one in _PLAIN if of is one), None)
 
 
+def type_given(name: str, is_comparison: bool, *sides: Any) -> Any:
+    """The type of an operator's result, where those of its sides decide it; else None."""
+    kinds = [plain_type(one) for one in sides]
+    if is_comparison:
+        return None if None in kinds else bool
+    is_float = all(kind in (bool, int, float) for kind in kinds) and (name == "/" or float in kinds)
+    return float if is_float and name in ("+", "-", "*", "/", "//", "%") else None
+
+
 def has_items(of: Any) -> bool:
     """Whether items of values of this type are looked up without code of a user."""
     return of is str or of is re.Match or is_dict(of) or is_sequence(of)

@@ -48,7 +48,7 @@ from holon.dataflow.following.parts import (
     kind_of_value,
     parts_at_none,
     parts_of_text,
-    plain_type,
+    type_given,
     type_of_item,
     unpacked,
     value_of_key,
@@ -260,16 +260,15 @@ def _binary(
     def forwards(self: Placeholder, other: Any) -> Placeholder:
         typed = operation(name, self._holon_type, _type_of(other))
         if typed is None:
-            is_bool = (
-                is_comparison and plain_type(self._holon_type) is not None and plain_type(_type_of(other)) is not None
-            )
-            return self._holon_apply(name, function, other, type=bool if is_bool else None)
+            gives = type_given(name, is_comparison, self._holon_type, _type_of(other))
+            return self._holon_apply(name, function, other, type=gives)
         return self._holon_apply(name, typed.function, other, type=typed.gives)
 
     def backwards(self: Placeholder, other: Any) -> Placeholder:
         typed = operation(name, _type_of(other), self._holon_type)
         if typed is None:
-            return self._holon_swapped(name, function, other)
+            gives = type_given(name, is_comparison, _type_of(other), self._holon_type)
+            return self._holon_swapped(name, function, other, type=gives)
         return self._holon_swapped(name, typed.function, other, type=typed.gives)
 
     return forwards, backwards

@@ -124,7 +124,7 @@ class Endings(ObjectColumn):
         ends = np.where(self.exits < 0, self._items.offsets[self._rows + 1], self._places)
         lengths = ends - begins
         index = np.repeat(np.arange(len(self)), lengths)
-        if int(lengths.sum()) == len(self._items):
+        if int(lengths.sum()) == len(self._items) and bool((np.diff(self._rows) > 0).all()):
             return self._items, index
         return self._items.take(np.repeat(begins, lengths) + places_within(lengths)), index
 

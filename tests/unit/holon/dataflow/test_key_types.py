@@ -98,6 +98,26 @@ def test_a_field_that_can_be_no_key_is_refused_with_what_can(name: str, key: Cal
         assert counted(Record, key(name)).job
 
 
+class Counts(msgspec.Struct):
+    a: int
+    b: int
+
+
+@pytest.mark.parametrize(
+    "key",
+    [lambda r: r.a / r.b, lambda r: 1 / r.a, lambda r: (r.b, r.a * 0.5), lambda r: 2 + r.a / 2, lambda r: r.a % 0.5],
+)
+def test_a_number_that_is_no_whole_one_is_refused(key: Callable[[Any], Any]) -> None:
+    with pytest.raises(FlowError, match=r"is float: str\("):
+        assert counted(Counts, key).job
+
+
+@pytest.mark.parametrize("key", [lambda r: r.a // r.b, lambda r: (r.a + r.b, r.a % 7), lambda r: -r.a * 3])
+def test_a_whole_number_is_a_key(key: Callable[[Any], Any]) -> None:
+    flow = counted(Counts, key)
+    assert flow.collect({"in": [{"a": 9, "b": 2}]}) == [[written(key(Counts(9, 2))), 1]]
+
+
 def test_a_row_is_no_key() -> None:
     with pytest.raises(FlowError, match="and row is Record: take a tuple of its fields"):
         assert counted(Record, lambda r: r).job
