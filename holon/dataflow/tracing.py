@@ -17,7 +17,6 @@ from holon.dataflow.following.declared import kinds_of
 from holon.dataflow.following.loops.comprehensions import Misused
 from holon.dataflow.following.loops.loop import RAISES, ItemOf, Loop, Yield, effects_of
 from holon.dataflow.following.loops.stand_ins import notes_of, refuse_loops
-from holon.dataflow.following.loops.turns import LEFT
 from holon.dataflow.following.loops.ways import MAX_WAYS, decision_of, further_ways
 from holon.dataflow.following.path import Path, Turned
 from holon.dataflow.following.placeholders import leaf_of, row_of
@@ -150,8 +149,7 @@ def _follow(
             with path.being_followed():
                 result = with_others(*arguments(path))
                 path.leave_loops()
-                if path.loops:
-                    raise Untraceable(LEFT)
+                assert not path.loops, "a loop goes on behind its function"
                 leaf = end_of(result, path)
         except Untraceable as error:
             raise _placed(error) from None

@@ -99,13 +99,6 @@ OF_ITEMS = (
         tests=TURNS,
     ),
     Mutant(
-        "a loop may be left before its last item",
-        "holon/dataflow/tracing.py",
-        "                if path.loops:\n",
-        "                if False:\n",
-        tests=TURNS,
-    ),
-    Mutant(
         "words end where another text begins",
         f"{LOOPS}/words.py",
         "        cut[dense.starts], cut[dense.ends] = True, True\n",

@@ -175,12 +175,15 @@ def test_nodes_join_and_leave_while_the_bench_runs_and_all_the_money_is_there(tm
 
 
 def units_given_up(log: Log) -> dict[int, int]:
-    """By the number of a node that left while others stayed: the units that nobody owned then."""
+    """By the number of a node that left while others stayed: the units that nobody owned then.
+
+    Others that are leaving, as at the end of the run, take none.
+    """
     (control,) = (topic for topic in log.topics() if topic.endswith("-control"))
     ownership, found = Ownership(1), dict[int, int]()
     for message in map(m.decode_control, log.read(control, 0, 0).values):
         number = ownership.members.get(message.node) if isinstance(message, m.Goodbye) else None
         ownership.apply(message)
-        if number is not None and ownership.members:
+        if number is not None and not all(map(ownership.is_stopping, ownership.members)):
             found[number] = list(ownership.owners().values()).count(None)
     return found
