@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holon.columnar.event_types import field_names, is_plain_dict, is_struct, made
+from holon.columnar.event_types import field_names, is_made_of_fields, is_plain_dict, is_struct, made
 from holon.dataflow.following.column_functions import ColumnFunction
 
 
@@ -80,8 +80,8 @@ def tuples_in_common(row_types: Sequence[Any]) -> TupleRow | None:
 
 
 def have_fields(row_type: Any) -> bool:
-    """Whether rows have columns with names, and are not dicts: neither values nor tuples."""
-    return not (row_type is None or isinstance(row_type, TupleRow) or is_dict_row(row_type) or is_plain_dict(row_type))
+    """Whether rows are objects that are made of columns with names: neither dicts nor values nor tuples of them."""
+    return (is_struct(row_type) and not is_dict_row(row_type)) or is_made_of_fields(row_type)
 
 
 def in_common(row_types: Sequence[Any]) -> Any:

@@ -44,13 +44,6 @@ OF_COUNTED_LOOPS = (
         tests=COUNTED,
     ),
     Mutant(
-        "a range by steps of 0 has no numbers",
-        f"{LOOPS}/sources.py",
-        "        if not steps.all():\n",
-        "        if False:\n",
-        tests=COUNTED,
-    ),
-    Mutant(
         "a place is counted from 0 whatever it starts at",
         f"{LOOPS}/counting.py",
         "    return place if start == 0 and type(start) is int else",

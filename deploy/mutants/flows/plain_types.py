@@ -70,13 +70,6 @@ OF_PLAIN_TYPES = (
         tests=FLOWS,
     ),
     Mutant(
-        "keys of a dict that is an item of a loop are columns of the record",
-        PARTS,
-        "if isinstance(expression, Field) and not any(isinstance(part, ItemOf) for part in expression.path):",
-        "if isinstance(expression, Field):",
-        tests=FLOWS,
-    ),
-    Mutant(
         "steps behind a filter that may change a dataclass read columns",
         "holon/dataflow/dict_rows.py",
         "return not dataclasses.is_dataclass(row_type) or row_type.__dataclass_params__.frozen",

@@ -53,10 +53,10 @@ OF_TUPLES = (
         tests=TUPLES,
     ),
     Mutant(
-        "a join takes tuples",
+        "a join takes dicts",
         TYPES,
-        "row_type is None or isinstance(row_type, TupleRow) or is_dict_row(row_type) or",
-        "row_type is None or is_dict_row(row_type) or",
-        tests=TUPLES,
+        "(is_struct(row_type) and not is_dict_row(row_type))",
+        "is_struct(row_type)",
+        tests=("tests/unit/holon/dataflow/test_dict_rows.py",),
     ),
 )

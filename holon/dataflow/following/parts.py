@@ -17,7 +17,6 @@ from holon.dataflow.code_scan import Untraceable
 from holon.dataflow.errors import LacksAttribute
 from holon.dataflow.expressions import Apply, Expression, Field
 from holon.dataflow.following.declared import field_types, may_be_none, without_none
-from holon.dataflow.following.loops.loop import ItemOf
 from holon.dataflow.following.matches import Find, OfMatch
 from holon.dataflow.following.path import Path
 from holon.dataflow.following.separated import Item, Split, Unpacked
@@ -142,11 +141,11 @@ def keys_of(owner: Any) -> Mapping[str, Any] | None:
 
 
 def value_of_key(owner: Any, key: Any, keys: Mapping[str, Any]) -> Any:
-    """The value of a key, as a column; where the dict is an item of a loop, or computed, of the dict itself."""
+    """The value of a key, as a column; where the dict is computed, of the dict itself."""
     if key not in keys:
         raise Untraceable(f"it takes {key!r:.50} of a dict that has no such key")
     kind, expression = kind_of_value(owner), owner._holon_expression
-    if isinstance(expression, Field) and not any(isinstance(part, ItemOf) for part in expression.path):
+    if isinstance(expression, Field):
         return owner._holon_field(expression.path, kind, key)
     made = owner._holon_apply("item", getitem, key)
     return made._holon_maybe_none(without_none(keys[key]), is_there=not may_be_none(kind, key))

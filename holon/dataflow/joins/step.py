@@ -16,7 +16,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, g
 import msgspec
 import numpy as np
 
-from holon.columnar.event_types import field_names, is_made_of_fields, is_struct
+from holon.columnar.event_types import field_names
 from holon.dataflow.aggregations import Aggregation
 from holon.dataflow.dict_rows import have_fields
 from holon.dataflow.expressions import Field, Leaf
@@ -68,7 +68,7 @@ class JoinSide(Aggregation):
                 "pairs leave in the order of their records, and rows behind union() have none; join each stream"
             )
         row_type = self.above.row_type
-        if row_type is OBJECTS or not (have_fields(row_type) and (is_struct(row_type) or is_made_of_fields(row_type))):
+        if row_type is OBJECTS or not have_fields(row_type):
             _, _, why = self.above.how().partition(ROW_BY_ROW)
             raise self.error(f"it keeps the columns of Structs{f' ({why})' if why else ''}; put a map to one before it")
         if not self.fields:
