@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import BinaryColumn
-from holon.dataflow.aggregations import Aggregation, Results, Top
+from holon.dataflow.aggregations import Aggregation, Results
 from holon.dataflow.data_driven.step import DrivenAggregation
 from holon.dataflow.expressions import Decision, joined
-from holon.dataflow.failing_rows import each_without_failing, failure_of, raised_by, without_failing
+from holon.dataflow.failing_rows import each_without_failing, failure_of, without_failing
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.outputs.failures import Trial, failed_group, failed_record
 from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.rows import Origins, Rows
-from holon.dataflow.steps import OBJECTS, Entry, RowStep, Sink, Step, column, followed
+from holon.dataflow.steps import OBJECTS, Entry, Sink, Step, column, followed
 from holon.errors import USER_ERRORS, JobError, described
 from holon.formats.batch import Batch, Column
 from holon.outputs.partitioner import key_or_none
@@ -309,8 +309,6 @@ class _OfWindows(_Target):
 
     def fail(self, step: Any, row: Rows, error: BaseException) -> None:
         of = step.of if isinstance(step, Results) else None
-        if isinstance(step, RowStep | Top):
-            error = raised_by(step.function if isinstance(step, RowStep) else step.by, row) or error
         self._ctx.emit_dead(
             row.objects()[0] if of is None else None,
             step=(step if of is None else of).label,

@@ -94,11 +94,6 @@ def called_itself(function: Callable[[Any], T], row: Rows, error: BaseException)
     return value
 
 
-def raised_by(function: Callable[[Any], object], row: Rows) -> BaseException | None:
-    """The failure of a followed function where it is called itself: its traceback has the user's lines."""
-    return failure_of(function, row.objects()[0])
-
-
 def _set_aside(step: Any, rows: Rows, place: int, error: BaseException, target: TakesFailing) -> None:
     target.fail(step, rows.take(np.array([place])), error)
 

@@ -43,6 +43,23 @@ class Turned:
 NEEDS_VALUE = "it needs the value itself (a format, a number, an item, a hash)"
 
 
+class _Around(NamedTuple):
+    """The state of a way while a turn within it is followed."""
+
+    answers: tuple[bool, ...]
+    taken: list[Taken]
+    made: list[tuple[Apply, ...]]
+    nones: dict[tuple[str, ...], bool]
+    has_none: bool
+    has_raised: bool
+    kinds: dict[tuple[str, ...], type]
+    own_formats: list[int]
+    notes: list[Note]
+    scope: object
+    begun: int
+    depth: int
+
+
 class Path:
     """One way through a function: its conditions with the answers that it got, and all expressions that it made.
 
@@ -81,7 +98,7 @@ class Path:
         self.loops: list[Any] = []
         """Those that are being followed, the innermost last."""
         self._scope = object()
-        self._around: list[tuple[Any, ...]] = []
+        self._around: list[_Around] = []
         self.begun = 0
         """The loops that were begun on this way."""
         self.depth = 0
@@ -114,7 +131,7 @@ class Path:
 
     def enter(self, answers: tuple[bool, ...]) -> None:
         """Begin the way of a turn."""
-        self._around.append((
+        self._around.append(_Around(
             self._answers, self._taken, self._made, self._nones, self._has_none, self.has_raised, self._kinds,
             self._own_formats, self._notes, self._scope, self.begun, self.depth,
         ))  # fmt: skip
@@ -165,7 +182,7 @@ class Path:
 
     def is_within(self, scope: Any) -> bool:
         """Whether it is the scope of this way, or of one around it."""
-        return scope is self.scope or any(scope is each[9] for each in self._around)
+        return scope is self.scope or any(scope is each.scope for each in self._around)
 
     def keep_raising(self) -> None:
         """When this way is followed again, the turn that goes on raises, and is not taken."""

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import BinaryColumn
 from holon.dataflow.aggregations import Results
-from holon.dataflow.failing_rows import failure_of, raised_by, without_failing
+from holon.dataflow.failing_rows import failure_of, without_failing
 from holon.dataflow.following.column_functions import as_list
 from holon.dataflow.outputs.json_rows import json_rows
 from holon.dataflow.rows import Rows
-from holon.dataflow.steps import RowStep, Sink
+from holon.dataflow.steps import Sink
 from holon.errors import FailedStep
 from holon.job import encode_json
 from holon.program.context import Context
@@ -72,9 +72,7 @@ def failed_record(
     found = _first_failed(rows, entry.pass_on, lambda takes: Trial(ctx, states, takes))
     if found is None:
         return None
-    place, (step, row, error) = found
-    if isinstance(step, RowStep):
-        error = raised_by(step.function, row) or error
+    place, (step, _, error) = found
     return FailedStep(step.label, error, int(offsets[place]))
 
 

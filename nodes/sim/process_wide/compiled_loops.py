@@ -16,28 +16,18 @@ from holon.dataflow.following import formats
 from holon.dataflow.outputs import json_rows
 from holon.formats import json_columns
 from nodes.compiled.loading import loops_if
+from nodes.sim.process_wide.bounds import bounds_of_one
 
 if TYPE_CHECKING:
     from nodes.sim.options import Options
 
-BOUND = "FEW"
+BOUNDS = tuple((module, "FEW") for module in (json_columns, encoding, formats, json_rows, times, payloads))
 """Below so many rows Python takes less time than a loop."""
-BOUNDED = json_columns, encoding, formats, json_rows, times, payloads
 
 
 @contextmanager
 def compiled_loops(options: Options) -> Iterator[None]:
     """Odd seeds have them, where they were compiled before, as nodes have them; others have none."""
-    if options.seed % 2 == 0:
-        with loops_if(wanted=False):
-            yield
-        return
-    before = [getattr(module, BOUND) for module in BOUNDED]
-    try:
-        for module in BOUNDED:
-            setattr(module, BOUND, 1)
-        with loops_if(wanted=True):
-            yield
-    finally:
-        for module, bound in zip(BOUNDED, before, strict=True):
-            setattr(module, BOUND, bound)
+    wanted = options.seed % 2 == 1
+    with bounds_of_one(BOUNDS if wanted else ()), loops_if(wanted):
+        yield

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from holon.dataflow.sessions import open_sessions
 from holon.dataflow.sliced import shards
 from nodes.sim.case import FIFTEENTH_SEED
+from nodes.sim.process_wide.bounds import bounds_of_one
 from nodes.streams.mapped_columns import MappedColumns
 from wcrdt.column_memory import install_column_memory
 from wcrdt.lattices import maps
@@ -58,16 +59,12 @@ def spilled_columns(options: Options) -> Iterator[MappedColumns | None]:
         return
     with tempfile.TemporaryDirectory(prefix="holon-sim-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder:
         columns = FullAtTimes(folder, options)
-        before = [getattr(module, name) for module, name in BOUNDS]
-        try:
-            for module, name in BOUNDS:
-                setattr(module, name, 1)
+        with bounds_of_one(BOUNDS):
             install_column_memory(columns, LEAST_BYTES)
-            yield columns
-        finally:
-            install_column_memory(None)
-            for (module, name), bound in zip(BOUNDS, before, strict=True):
-                setattr(module, name, bound)
+            try:
+                yield columns
+            finally:
+                install_column_memory(None)
 
 
 class FullAtTimes(MappedColumns):
